@@ -1,0 +1,1 @@
+//! Options of all parts: defaults, file, environment, flags.

@@ -1,0 +1,1 @@
+//! Streams' credit becomes claims, claims become frames.

@@ -1,0 +1,1 @@
+//! The wire: services, layers, the accept loop.

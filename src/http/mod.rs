@@ -1,0 +1,1 @@
+//! The second port: probes and metrics.

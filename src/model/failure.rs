@@ -1,0 +1,173 @@
+//! What a failed call says.
+
+use std::{fmt, time::Duration};
+
+use super::Invalid;
+
+/// Whether anything happened. There is no third kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing happened: forget the call or try it again.
+    NotApplied,
+    /// The commit was sent and no answer came: repeat with the same key or token.
+    Unknown,
+}
+
+impl Outcome {
+    /// As in the trailer `leasehold-outcome`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotApplied => "not-applied",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The stable reasons, one for each thing that a client may want to tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// A field is wrong or over its limit.
+    InvalidField,
+    /// No such queue, job or reservation.
+    NotFound,
+    /// No such method, or an encoding that the broker does not speak.
+    Unimplemented,
+    /// An idempotency key came again with other content.
+    KeyReused,
+    /// The caller is over its budget of lanes.
+    CallerBudget,
+    /// Too many Lease streams.
+    StreamLimit,
+    /// The queue holds as much as it may.
+    QueueFull,
+    /// More work than the lanes can take, or a statement past its time.
+    Overloaded,
+    /// The replica is going away.
+    Draining,
+    /// The database cannot be reached or refuses to write.
+    DatabaseUnavailable,
+    /// A deadlock or a lock not had in time, after tries of our own.
+    Conflict,
+    /// The deadline passed before anything was sent.
+    Deadline,
+    /// The commit was sent and no answer came.
+    OutcomeUnknown,
+    /// A bug of ours.
+    Internal,
+}
+
+impl Reason {
+    /// Every reason there is.
+    pub const ALL: [Self; 14] = [
+        Self::InvalidField,
+        Self::NotFound,
+        Self::Unimplemented,
+        Self::KeyReused,
+        Self::CallerBudget,
+        Self::StreamLimit,
+        Self::QueueFull,
+        Self::Overloaded,
+        Self::Draining,
+        Self::DatabaseUnavailable,
+        Self::Conflict,
+        Self::Deadline,
+        Self::OutcomeUnknown,
+        Self::Internal,
+    ];
+
+    /// As in `google.rpc.ErrorInfo.reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidField => "INVALID_FIELD",
+            Self::NotFound => "NOT_FOUND",
+            Self::Unimplemented => "UNIMPLEMENTED",
+            Self::KeyReused => "KEY_REUSED",
+            Self::CallerBudget => "CALLER_BUDGET",
+            Self::StreamLimit => "STREAM_LIMIT",
+            Self::QueueFull => "QUEUE_FULL",
+            Self::Overloaded => "OVERLOADED",
+            Self::Draining => "DRAINING",
+            Self::DatabaseUnavailable => "DATABASE_UNAVAILABLE",
+            Self::Conflict => "CONFLICT",
+            Self::Deadline => "DEADLINE",
+            Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
+            Self::Internal => "INTERNAL",
+        }
+    }
+}
+
+/// A failed call: why, whether anything happened, and what the caller can do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The stable reason.
+    pub reason: Reason,
+    /// Whether anything happened.
+    pub outcome: Outcome,
+    /// For people; holds no SQL text, secret or payload.
+    pub message: String,
+    /// The fields at fault, for [`Reason::InvalidField`].
+    pub invalid: Vec<Invalid>,
+    /// What the failure is about: the queue or key at fault, for reasons that name one.
+    pub subject: Option<String>,
+    /// When another try makes sense, where it does.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// Nothing happened.
+    pub fn not_applied(reason: Reason, message: impl Into<String>) -> Self {
+        let retry_after = match reason {
+            Reason::CallerBudget | Reason::StreamLimit | Reason::Overloaded | Reason::DatabaseUnavailable => {
+                Some(Duration::from_secs(1))
+            }
+            Reason::Conflict | Reason::Draining => Some(Duration::from_millis(100)),
+            Reason::QueueFull => Some(Duration::from_secs(5)),
+            _ => None,
+        };
+        Self {
+            reason,
+            outcome: Outcome::NotApplied,
+            message: message.into(),
+            invalid: Vec::new(),
+            subject: None,
+            retry_after,
+        }
+    }
+
+    /// Fields at fault; nothing happened.
+    pub fn invalid(invalid: Vec<Invalid>) -> Self {
+        let message = invalid.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Self { invalid, ..Self::not_applied(Reason::InvalidField, message) }
+    }
+
+    /// The commit was sent and no answer came.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Unknown, ..Self::not_applied(Reason::OutcomeUnknown, message) }
+    }
+
+    /// A bug of ours: nobody knows what happened.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Unknown, ..Self::not_applied(Reason::Internal, message) }
+    }
+
+    /// The queue or key that the failure is about.
+    #[must_use]
+    pub fn about(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        Self::invalid(vec![invalid])
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.reason.as_str(), self.outcome.as_str(), self.message)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,27 @@
+//! What the broker is about, without I/O and without a clock: names, jobs, leases, limits, back-off.
+//!
+//! Everything here is a value or a pure function. Nothing of ours is imported; a test reads the `use` lines.
+
+pub mod backoff;
+pub mod caller;
+pub mod failure;
+pub mod invalid;
+pub mod job;
+pub mod key;
+pub mod lease;
+pub mod limits;
+pub mod queue;
+pub mod time;
+pub mod trace;
+
+pub use backoff::Backoff;
+pub use caller::Caller;
+pub use failure::{Failure, Outcome, Reason};
+pub use invalid::Invalid;
+pub use job::{Headers, JobId, NewJob, Priority, Start};
+pub use key::Key;
+pub use lease::{LeaseId, LeaseToken, NackAction, ReplicaId, StreamNumber};
+pub use limits::Limits;
+pub use queue::{QueueId, QueueName, QueueSettings};
+pub use time::Timestamp;
+pub use trace::TraceContext;

@@ -1,0 +1,472 @@
+//! What an engine must be able to do.
+//!
+//! An [`Engine`] opens [`Session`]s, each on one database connection that one lane owns. Every method of a session is one
+//! atomic act: its effects are all there or all not, and no transaction outlives it. The acts are batch-shaped; answers
+//! come in the order of the items. Every statement that an act sends, BEGIN and COMMIT included, begins with the comment
+//! of the `caller` that it is given. Instants come from the database's clock, inside the statement.
+//!
+//! Sessions hold no policy: no retries, spans, metrics or merging. Those are in the facade, once for all engines.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::error::EngineError;
+use crate::model::{
+    Caller, Headers, JobId, Key, LeaseId, NackAction, NewJob, Priority, QueueId, QueueName, QueueSettings, ReplicaId,
+    Timestamp, TraceContext,
+};
+
+/// A database of one kind.
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// As OpenTelemetry's `db.system.name` has it: `postgresql`, `sqlite`.
+    fn system(&self) -> &'static str;
+
+    /// The lanes that this engine works best with, given how many connections it may open (at least 3).
+    fn lanes(&self, connections: usize) -> Vec<LaneRole>;
+
+    /// Opens a connection and makes it ready for `role`; the caller bounds the time. Checks once per connection that the
+    /// database is of a version, with settings, that the promises can stand on.
+    async fn connect(&self, role: LaneRole) -> Result<Box<dyn Session>, EngineError>;
+
+    /// Opens the ear for other replicas' wake-ups, where the engine has such; `None` where this is the only process.
+    async fn listen(&self, replica: ReplicaId) -> Result<Option<Box<dyn Listener>>, EngineError>;
+}
+
+/// What a lane is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LaneRole {
+    /// Takes all work.
+    Any,
+    /// Takes nothing but settling, so that it always gets through.
+    Settle,
+    /// Takes all work that writes (one writer).
+    Write,
+    /// Takes reads alone.
+    Read,
+    /// Sends wake-ups and nothing else.
+    Notify,
+}
+
+/// One connection and the acts that run on it.
+pub trait Session: Enqueueing + Claiming + Settling + Maintaining + Governing + Linking {}
+
+impl<T: Enqueueing + Claiming + Settling + Maintaining + Governing + Linking> Session for T {}
+
+/// How long a statement may wait for a row that another one holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockWait {
+    /// Merged requests: 50 ms, then the statement fails and its requests run in halves.
+    Short,
+    /// A single request: the session's lock timeout.
+    Full,
+}
+
+/// Storing jobs.
+#[async_trait]
+pub trait Enqueueing: Send {
+    /// Stores all jobs or none, in the given order: ids rise with it, and within an ordering key so do positions.
+    ///
+    /// An idempotency key that is known and not expired makes its row a duplicate, which is written to the key's hits; so
+    /// does one that comes twice in the batch. Other content under it: [`EngineError::KeyReused`].
+    async fn enqueue(
+        &mut self,
+        caller: &Caller,
+        jobs: &[JobRow],
+        wait: LockWait,
+    ) -> Result<Vec<EnqueuedRow>, EngineError>;
+}
+
+/// A job to be stored, its queue known.
+#[derive(Debug, Clone)]
+pub struct JobRow {
+    /// As the producer handed it in.
+    pub job: NewJob,
+    /// The queue's number.
+    pub queue: QueueId,
+    /// The job's own, else the queue's.
+    pub max_attempts: u16,
+    /// How long its idempotency key is kept, where it has one.
+    pub idempotency_retention: Duration,
+}
+
+/// A job that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnqueuedRow {
+    /// Its id, or that of the job enqueued earlier under its key.
+    pub job: JobId,
+    /// The idempotency key was known and its content equal.
+    pub duplicate: bool,
+    /// How long until it is ready: zero where it is now, `None` where it is blocked behind its key or a duplicate.
+    pub ready_in: Option<Duration>,
+}
+
+/// Turning ready jobs into leases.
+#[async_trait]
+pub trait Claiming: Send {
+    /// Leases up to `claim.slots.len()` ready jobs of one queue, highest priority first and within it by the moment at which
+    /// they became ready. Rows that others hold are passed over; rows that are not taken are not locked. Attempt and lease
+    /// number rise by one. Each slot is used at most once; the answer comes in no particular order.
+    async fn claim(&mut self, caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedJob>, EngineError>;
+
+    /// Undoes grants that were never sent: the attempt is not counted, the job is ready again now. Leases that do not hold
+    /// any more are passed over, as are rows that others hold. Says for each whether it was undone.
+    async fn give_back(&mut self, caller: &Caller, leases: &[LeaseRef]) -> Result<Vec<bool>, EngineError>;
+
+    /// The same for grants whose jobs are not known, since no answer came to their claim. Says whose queues have ready jobs
+    /// again.
+    async fn give_back_unseen(&mut self, caller: &Caller, leases: &[LeaseId]) -> Result<Vec<QueueId>, EngineError>;
+
+    /// The first claimable or scheduled job of each queue and priority, from each one's floor on. Reads alone. Levels in
+    /// which nothing waits are left out.
+    async fn look(&mut self, caller: &Caller, spots: &[LookSpot]) -> Result<Vec<Sighting>, EngineError>;
+}
+
+/// One claim.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Where from.
+    pub queue: QueueId,
+    /// By priority level 0 to 9: nothing that became ready at or before this instant is walked.
+    pub floors: [Timestamp; Priority::LEVELS],
+    /// One for each job wanted, at most 1,000.
+    pub slots: Vec<Slot>,
+}
+
+/// Room for one job: the bits of its lease, drawn beforehand, so that a claim whose answer is lost can be undone.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    /// New random bits.
+    pub lease: LeaseId,
+    /// How long the lease lasts.
+    pub duration: Duration,
+}
+
+/// A job under a new lease.
+#[derive(Debug, Clone)]
+pub struct ClaimedJob {
+    /// Which job.
+    pub job: JobId,
+    /// Which slot's lease it has.
+    pub lease: LeaseId,
+    /// As enqueued.
+    pub payload: Bytes,
+    /// As enqueued.
+    pub content_type: String,
+    /// As enqueued.
+    pub headers: Headers,
+    /// As enqueued.
+    pub priority: Priority,
+    /// This lease's number among those counted; 1 is the first.
+    pub attempt: u32,
+    /// Leases granted before the job is dead.
+    pub max_attempts: u32,
+    /// Grows with every lease of this job.
+    pub lease_number: i64,
+    /// When it was stored.
+    pub enqueued_at: Timestamp,
+    /// When the lease ends.
+    pub lease_expires_at: Timestamp,
+    /// When it was first due.
+    pub available_at: Timestamp,
+    /// When it became ready: the place in the claim's order.
+    pub ready_at: Timestamp,
+    /// As enqueued.
+    pub ordering_key: Option<Key>,
+    /// As enqueued.
+    pub idempotency_key: Option<Key>,
+    /// Why the last attempt ended, where it did.
+    pub last_error: Option<String>,
+    /// The producer's trace context.
+    pub trace: Option<TraceContext>,
+}
+
+/// Where a look begins.
+#[derive(Debug, Clone, Copy)]
+pub struct LookSpot {
+    /// Which queue.
+    pub queue: QueueId,
+    /// By priority level, as in [`Claim::floors`].
+    pub floors: [Timestamp; Priority::LEVELS],
+}
+
+/// The first waiting job of a queue and priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sighting {
+    /// Which queue.
+    pub queue: QueueId,
+    /// Which level.
+    pub priority: Priority,
+    /// Its place in the claim's order.
+    pub ready_at: Timestamp,
+    /// How long until it is ready; zero where it is now.
+    pub ready_in: Duration,
+}
+
+/// A lease to be settled, extended or looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LeaseRef {
+    /// Which job.
+    pub job: JobId,
+    /// Which grant of it.
+    pub lease: LeaseId,
+}
+
+/// Ending and moving leases. None of these waits for a row that somebody else's transaction holds: such items are
+/// [`Held::Busy`] and unchanged. An expired lease that nobody took yet still counts.
+#[async_trait]
+pub trait Settling: Send {
+    /// Ends jobs: done. A freed ordering key's next job becomes ready in the same transaction.
+    async fn ack(&mut self, caller: &Caller, leases: &[LeaseRef], wait: LockWait)
+    -> Result<Vec<AckedRow>, EngineError>;
+
+    /// Gives jobs back, or moves them to the dead jobs where no attempt is left or [`NackAction::Reject`] asks for it.
+    async fn nack(&mut self, caller: &Caller, items: &[NackRow], wait: LockWait)
+    -> Result<Vec<NackedRow>, EngineError>;
+
+    /// Moves each lease's end to the given time from now, or to the time it was granted for; never shortens one.
+    async fn extend(&mut self, caller: &Caller, items: &[ExtendRow]) -> Result<Vec<ExtendedRow>, EngineError>;
+
+    /// Which leases still hold. Reads alone.
+    async fn inspect(&mut self, caller: &Caller, leases: &[LeaseRef]) -> Result<Vec<LeaseState>, EngineError>;
+}
+
+/// Whether a lease decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Yes: done as asked.
+    Ok,
+    /// There is no such job any more.
+    Gone,
+    /// The job has another lease, waits for its next one, or is dead.
+    LeaseLost,
+    /// Somebody's open transaction holds the job; nothing changed.
+    Busy,
+}
+
+/// An item of an Ack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckedRow {
+    /// What became of it.
+    pub held: Held,
+    /// The queue in which the freed ordering key's next job became ready.
+    pub readied: Option<QueueId>,
+}
+
+/// An item of a Nack.
+#[derive(Debug, Clone)]
+pub struct NackRow {
+    /// Which lease.
+    pub lease: LeaseRef,
+    /// What to do.
+    pub action: NackAction,
+    /// How long until the job is ready; for [`NackAction::Retry`] without one, the queue's back-off at this fraction of its
+    /// ceiling.
+    pub delay: Option<Duration>,
+    /// Drawn evenly from 0 to 1.
+    pub jitter: f64,
+    /// Kept with the job; storable as it is.
+    pub error: String,
+}
+
+/// What became of a Nack's item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NackedRow {
+    /// Whether the lease decided.
+    pub held: Held,
+    /// The job is dead now.
+    pub dead: bool,
+    /// When it is ready again, where it lives.
+    pub ready_at: Option<Timestamp>,
+    /// How long that is from now.
+    pub ready_in: Option<Duration>,
+    /// The queue in which a job became ready now or later: this one, or the next of the key that its death freed.
+    pub readied: Option<QueueId>,
+}
+
+/// An item of an Extend.
+#[derive(Debug, Clone, Copy)]
+pub struct ExtendRow {
+    /// Which lease.
+    pub lease: LeaseRef,
+    /// From now; what the lease was granted for where absent.
+    pub duration: Option<Duration>,
+}
+
+/// What became of an Extend's item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtendedRow {
+    /// Whether the lease still holds.
+    pub held: Held,
+    /// Its end, where it holds.
+    pub expires_at: Option<Timestamp>,
+    /// What is left of it.
+    pub remaining: Duration,
+    /// Somebody asked for the job to be cancelled.
+    pub cancel_requested: bool,
+}
+
+/// What a look at a lease shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseState {
+    /// It is the job's lease.
+    pub holds: bool,
+    /// What is left of it; zero where it does not hold.
+    pub remaining: Duration,
+    /// Somebody asked for the job to be cancelled.
+    pub cancel_requested: bool,
+}
+
+/// Passes over the tables. Each call is one bounded statement; the loop around it is not the engine's.
+#[async_trait]
+pub trait Maintaining: Send {
+    /// Adopts what services left by SQL in their own transactions: enqueued jobs become ready, freed keys go on. Looks at
+    /// `limit` rows at most, from `floor` (a row's number) on.
+    async fn adopt_arrivals(&mut self, caller: &Caller, floor: i64, limit: usize) -> Result<Adopted, EngineError>;
+
+    /// Makes jobs of expired leases ready, or dead where no attempt is left. Walks leases that ended after `floor`, the
+    /// longest expired first, `limit` at most; rows that others hold are passed over.
+    async fn reap(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Reaped, EngineError>;
+
+    /// Removes dead jobs past their retention, `limit` at most; says how many.
+    async fn prune_dead(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError>;
+
+    /// Removes idempotency keys past their retention, `limit` at most; says how many.
+    async fn prune_keys(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError>;
+}
+
+/// What a pass over the arrivals found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Adopted {
+    /// Rows adopted.
+    pub rows: usize,
+    /// Queues in which jobs became ready, now or later.
+    pub readied: Vec<QueueId>,
+    /// Lowest number among the rows that are left, as seen by this pass; where the next one may begin.
+    pub floor: i64,
+}
+
+/// What a pass of the reaper found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reaped {
+    /// Leases that were taken away.
+    pub leases: Vec<ReapedLease>,
+    /// Queues in which the next job of a key became ready since its head died.
+    pub readied: Vec<QueueId>,
+    /// Where the next pass may begin: no lease ended between the floor given and this one is left.
+    pub floor: Timestamp,
+}
+
+/// A lease taken away by the reaper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReapedLease {
+    /// Which lease.
+    pub lease: LeaseRef,
+    /// The job's queue.
+    pub queue: QueueId,
+    /// The job is dead now.
+    pub dead: bool,
+}
+
+/// What a pruning pass did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruned {
+    /// Rows removed.
+    pub rows: usize,
+    /// Where the next pass may begin.
+    pub floor: Timestamp,
+}
+
+/// Queues as such.
+#[async_trait]
+pub trait Governing: Send {
+    /// The named queues, in no particular order; those that do not exist come into being where `create` says with which
+    /// settings, and are left out otherwise.
+    async fn find_queues(
+        &mut self,
+        caller: &Caller,
+        names: &[QueueName],
+        create: Option<&QueueSettings>,
+    ) -> Result<Vec<QueueRow>, EngineError>;
+
+    /// Live jobs of a queue and their payload bytes, counted up to `jobs_at_most` jobs.
+    async fn measure_backlog(
+        &mut self,
+        caller: &Caller,
+        queue: QueueId,
+        jobs_at_most: u64,
+    ) -> Result<Backlog, EngineError>;
+}
+
+/// A queue as the database knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueRow {
+    /// Its number.
+    pub id: QueueId,
+    /// Its name.
+    pub name: QueueName,
+    /// How it treats its jobs.
+    pub settings: QueueSettings,
+}
+
+/// What waits in a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Live jobs.
+    pub jobs: u64,
+    /// Their payload bytes.
+    pub bytes: u64,
+}
+
+/// The connection as such, and the schema behind it.
+#[async_trait]
+pub trait Linking: Send {
+    /// Asks the database for nothing, to see that it answers.
+    async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError>;
+
+    /// Sends wake-ups. They are hints: nothing depends on their arrival.
+    async fn notify(&mut self, caller: &Caller, wakes: &[Wake]) -> Result<(), EngineError>;
+
+    /// Migrations that the database has, lowest first; empty for a database without our schema.
+    async fn migrations(&mut self, caller: &Caller) -> Result<Vec<AppliedMigration>, EngineError>;
+
+    /// Applies the next missing migration, if any, in one transaction that no two processes run at once. Says which.
+    async fn migrate_one(&mut self, caller: &Caller) -> Result<Option<AppliedMigration>, EngineError>;
+}
+
+/// A hint from one replica to others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wake {
+    /// To the replica that leased them: these jobs were settled elsewhere. Empty: read yourself.
+    Settled {
+        /// Who leased them.
+        replica: ReplicaId,
+        /// Which jobs.
+        jobs: Vec<JobId>,
+    },
+    /// To all: jobs became ready in these queues.
+    Ready {
+        /// Which queues.
+        queues: Vec<QueueId>,
+    },
+    /// From the listener to its own replica: anything may have been missed; look at everything.
+    Everything,
+}
+
+/// An ear for other replicas' wake-ups.
+#[async_trait]
+pub trait Listener: Send {
+    /// The next wake-up. An error means that the ear is deaf: open a new one, then look at everything.
+    async fn next(&mut self) -> Result<Wake, EngineError>;
+}
+
+/// A migration that was applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedMigration {
+    /// Its number; they rise by one.
+    pub number: i32,
+    /// Its name.
+    pub name: String,
+}

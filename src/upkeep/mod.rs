@@ -1,0 +1,1 @@
+//! Passes that keep the tables in order.

@@ -1,0 +1,1 @@
+//! What every engine must do, run on each.
