@@ -24,8 +24,12 @@ pub trait Engine: Send + Sync + 'static {
     /// As OpenTelemetry's `db.system.name` has it: `postgresql`, `sqlite`.
     fn system(&self) -> &'static str;
 
-    /// The lanes that this engine works best with, given how many connections it may open (at least 3).
+    /// The lanes that this engine works best with, given how many connections it may open (at least 3). The first takes
+    /// all work that writes; it looks after the schema before the others connect.
     fn lanes(&self, connections: usize) -> Vec<LaneRole>;
+
+    /// The migrations that this binary knows, lowest number first, without gaps from 1.
+    fn migrations(&self) -> &'static [Migration];
 
     /// Opens a connection and makes it ready for `role`; the caller bounds the time. Checks once per connection that the
     /// database is of a version, with settings, that the promises can stand on.
@@ -460,6 +464,17 @@ pub enum Wake {
 pub trait Listener: Send {
     /// The next wake-up. An error means that the ear is deaf: open a new one, then look at everything.
     async fn next(&mut self) -> Result<Wake, EngineError>;
+}
+
+/// A step of the schema's growth.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    /// Its number; they rise by one.
+    pub number: i32,
+    /// Its name, the same for all engines.
+    pub name: &'static str,
+    /// Its statements in this engine's dialect.
+    pub sql: &'static str,
 }
 
 /// A migration that was applied.

@@ -1,17 +1,88 @@
 //! The only door to the database.
+//!
+//! [`Store`] is a handle: each method is one act, run on a lane for a caller. What is the same for all engines is done here,
+//! once: lanes, merging, deadlines, retries, the classes of failure, and undoing claims whose outcome is unknown. What
+//! differs is in the engines.
 
+mod ask;
+mod backlog;
 pub mod engine;
 pub mod error;
+mod lane;
+mod lanes;
+mod ledger;
+mod line;
+mod merged;
+mod queues;
+mod request;
+pub mod schema;
+mod wakes;
 
-use std::time::Instant;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use tokio::sync::{mpsc, watch};
 
-use self::engine::{
-    AckedRow, Adopted, AppliedMigration, Claim, ClaimedJob, EnqueuedRow, ExtendRow, ExtendedRow, LeaseRef, LeaseState,
-    LookSpot, NackRow, NackedRow, Pruned, QueueRow, Reaped, Sighting, Wake,
+use self::{
+    backlog::Backlogs,
+    engine::{
+        AckedRow, Adopted, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, Held, JobRow, LeaseRef,
+        LeaseState, LookSpot, NackRow, NackedRow, Pruned, QueueRow, Reaped, Sighting, Wake,
+    },
+    lanes::Lanes,
+    ledger::Ledger,
+    queues::Queues,
+    request::Request,
+    wakes::Notifier,
 };
-use crate::model::{Caller, Failure, NewJob, QueueId, QueueName, ReplicaId, Timestamp};
+pub use self::{lanes::LaneOptions, ledger::Holds, line::LineOptions};
+use crate::model::{
+    Caller, Failure, LeaseId, NewJob, Outcome, QueueId, QueueName, QueueSettings, ReplicaId, Timestamp,
+};
+
+/// How the store works.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The lanes.
+    pub lanes: LaneOptions,
+    /// The line in front of them.
+    pub line: LineOptions,
+    /// A request waits at most this long for a lane.
+    pub acquire_timeout: Duration,
+    /// A settlement of a job that somebody's open transaction holds is tried again for this long, then answered as busy.
+    pub busy_for: Duration,
+    /// Deadline of the broker's own acts.
+    pub own_deadline: Duration,
+    /// Whether Enqueue brings queues into being.
+    pub auto_create_queues: bool,
+    /// Settings of queues that come into being.
+    pub queue_defaults: QueueSettings,
+    /// What is known of a queue is read anew after this long.
+    pub queue_refresh: Duration,
+    /// Callers that the ledger tells apart.
+    pub ledger_callers: usize,
+    /// Hints to other replicas are gathered this long.
+    pub wake_gather: Duration,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            lanes: LaneOptions::default(),
+            line: LineOptions::default(),
+            acquire_timeout: Duration::from_secs(2),
+            busy_for: Duration::from_secs(1),
+            own_deadline: Duration::from_secs(30),
+            auto_create_queues: true,
+            queue_defaults: QueueSettings::default(),
+            queue_refresh: Duration::from_secs(5),
+            ledger_callers: 1_000,
+            wake_gather: Duration::from_millis(10),
+        }
+    }
+}
 
 /// For whom and until when a request runs.
 #[derive(Debug, Clone)]
@@ -31,92 +102,274 @@ pub struct Stored {
     pub queue: QueueId,
 }
 
+/// Pauses before what a lost claim may have leased is looked for again: its statement may still be under way in the database.
+const UNSEEN_AGAIN: [Duration; 4] =
+    [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(60)];
+
+/// Pauses between tries to settle a job that somebody's open transaction holds; the last one repeats.
+const BUSY_PAUSES: [Duration; 3] = [Duration::from_millis(10), Duration::from_millis(50), Duration::from_millis(200)];
+
 /// Handle to the store; cheap to clone.
 #[derive(Clone)]
-pub struct Store {}
+pub struct Store {
+    inner: Arc<Inner>,
+}
 
-#[allow(unused_variables, clippy::unused_async)]
+struct Inner {
+    lanes: Arc<Lanes>,
+    options: StoreOptions,
+    queues: Queues,
+    backlogs: Backlogs,
+    notifier: Notifier,
+    replica: ReplicaId,
+    wakes: Mutex<Option<mpsc::Receiver<Wake>>>,
+}
+
 impl Store {
-    /// Stores all jobs or none.
-    pub async fn enqueue(&self, call: &Call, jobs: Vec<NewJob>) -> Result<Vec<Stored>, Failure> {
-        unimplemented!()
+    /// Starts the lanes. Does not wait for the database: until it answers, requests wait and then fail as not applied.
+    pub fn start(engine: Arc<dyn Engine>, options: StoreOptions) -> Self {
+        let replica = ReplicaId(rand::random());
+        let (wakes_in, wakes) = mpsc::channel(1_024);
+        let ledger = Ledger::new(options.ledger_callers);
+        let lanes =
+            Lanes::start(Arc::clone(&engine), options.lanes.clone(), options.line.clone(), ledger, wakes_in.clone());
+        let notifier = Notifier::start(engine, &lanes, replica, options.wake_gather, wakes_in);
+        let queues = Queues::new(options.queue_refresh);
+        let inner = Inner {
+            lanes,
+            options,
+            queues,
+            backlogs: Backlogs::default(),
+            notifier,
+            replica,
+            wakes: Mutex::new(Some(wakes)),
+        };
+        Self { inner: Arc::new(inner) }
     }
+
+    /// Stores all jobs or none. Queues come into being where the options let them.
+    pub async fn enqueue(&self, call: &Call, jobs: Vec<NewJob>) -> Result<Vec<Stored>, Failure> {
+        let rows = self.rows(call, jobs).await?;
+        self.keep_backlog_bounds(&rows).await?;
+        let queues: Vec<QueueId> = rows.iter().map(|row| row.queue).collect();
+        let bytes = rows.iter().map(|row| row.job.weight()).sum();
+        let enqueued = self.ask(call, rows, bytes, Request::Enqueue).await?;
+        Ok(enqueued.into_iter().zip(queues).map(|(row, queue)| Stored { row, queue }).collect())
+    }
+
+    async fn rows(&self, call: &Call, jobs: Vec<NewJob>) -> Result<Vec<JobRow>, Failure> {
+        let names = jobs.iter().map(|job| &job.queue);
+        let create = self.inner.options.auto_create_queues.then_some(&self.inner.options.queue_defaults);
+        let queues = self.inner.queues.resolve(self, call, names, create).await?;
+        let rows = jobs.into_iter().zip(queues).map(|(job, queue)| JobRow {
+            queue: queue.id,
+            max_attempts: job.max_attempts.unwrap_or(queue.settings.max_attempts),
+            idempotency_retention: queue.settings.idempotency_retention,
+            job,
+        });
+        Ok(rows.collect())
+    }
+
+    async fn keep_backlog_bounds(&self, rows: &[JobRow]) -> Result<(), Failure> {
+        for (queue, jobs, bytes) in backlog::additions(rows) {
+            if let Some(row) = self.inner.queues.known(queue).filter(backlog::is_bounded) {
+                self.inner.backlogs.admit(self, &row, jobs, bytes).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Ends jobs. Items that stay busy for a second, or until the deadline, are answered as busy.
     pub async fn ack(&self, call: &Call, leases: Vec<LeaseRef>) -> Result<Vec<AckedRow>, Failure> {
-        unimplemented!()
+        self.settle(call, leases, Request::Ack, |row: &AckedRow| row.held).await
     }
-    /// Gives jobs back.
+
+    /// Gives jobs back, or ends them as dead. Busy items as in [`Store::ack`].
     pub async fn nack(&self, call: &Call, items: Vec<NackRow>) -> Result<Vec<NackedRow>, Failure> {
-        unimplemented!()
+        self.settle(call, items, Request::Nack, |row: &NackedRow| row.held).await
     }
-    /// Moves the ends of leases.
+
+    /// Moves the ends of leases. Busy items as in [`Store::ack`].
     pub async fn extend(&self, call: &Call, items: Vec<ExtendRow>) -> Result<Vec<ExtendedRow>, Failure> {
-        unimplemented!()
+        self.settle(call, items, Request::Extend, |row: &ExtendedRow| row.held).await
     }
-    /// Claims for the streams of one caller. Where the outcome is unknown, the store itself gives back whatever the claim
-    /// may have leased, at once and again after 5, 30 and 60 s.
+
+    /// Claims for the streams of one caller. Where the outcome is unknown, whatever the claim may have leased is given back,
+    /// at once and again after 5, 30 and 60 s.
     pub async fn claim(&self, caller: &Caller, claim: Claim) -> Result<Vec<ClaimedJob>, Failure> {
-        unimplemented!()
+        let leases: Vec<LeaseId> = claim.slots.iter().map(|slot| slot.lease).collect();
+        let call = self.own(caller.clone());
+        let by = caller.clone();
+        let claimed =
+            self.single(&call, false, move |session| Box::pin(async move { session.claim(&by, &claim).await })).await;
+        if matches!(&claimed, Err(failure) if failure.outcome == Outcome::Unknown) {
+            tokio::spawn(self.clone().give_back_unseen(leases));
+        }
+        claimed
     }
-    /// Gives back what was never sent. Runs on a settling lane. Tries until it is done or the database has been away too long.
+
+    async fn give_back_unseen(self, leases: Vec<LeaseId>) {
+        for pause in UNSEEN_AGAIN {
+            tokio::time::sleep(pause).await;
+            let (caller, leases) = (Caller::broker("dispatcher"), leases.clone());
+            let call = self.own(caller.clone());
+            let given = self
+                .single(&call, false, move |session| {
+                    Box::pin(async move { session.give_back_unseen(&caller, &leases).await })
+                })
+                .await;
+            match given {
+                Ok(queues) if !queues.is_empty() => self.inner.lanes.look_at_everything(),
+                Ok(_) => {}
+                Err(failure) => {
+                    tracing::warn!(%failure, "jobs of a lost claim were not given back; they come back when their leases expire");
+                }
+            }
+        }
+    }
+
+    /// Gives back what was never sent, once.
     pub async fn give_back(&self, leases: Vec<LeaseRef>) -> Result<Vec<bool>, Failure> {
-        unimplemented!()
+        let bytes = leases.len() * size_of::<LeaseRef>();
+        self.ask(&self.own(Caller::broker("dispatcher")), leases, bytes, Request::GiveBack).await
     }
-    /// First waiting job of each queue and priority (caller `leasehold.dispatcher`).
+
+    /// The first waiting job of each queue and priority.
     pub async fn look(&self, spots: Vec<LookSpot>) -> Result<Vec<Sighting>, Failure> {
-        unimplemented!()
+        let caller = Caller::broker("dispatcher");
+        self.single(&self.own(caller.clone()), true, move |session| {
+            Box::pin(async move { session.look(&caller, &spots).await })
+        })
+        .await
     }
-    /// Which leases still hold (caller `leasehold.dispatcher`).
+
+    /// Which leases still hold.
     pub async fn inspect(&self, leases: Vec<LeaseRef>) -> Result<Vec<LeaseState>, Failure> {
-        unimplemented!()
+        let caller = Caller::broker("dispatcher");
+        self.single(&self.own(caller.clone()), true, move |session| {
+            Box::pin(async move { session.inspect(&caller, &leases).await })
+        })
+        .await
     }
-    /// See [`engine::Maintaining::adopt_arrivals`] (caller `leasehold.dispatcher`).
+
+    /// See [`engine::Maintaining::adopt_arrivals`].
     pub async fn adopt_arrivals(&self, floor: i64, limit: usize) -> Result<Adopted, Failure> {
-        unimplemented!()
+        let caller = Caller::broker("dispatcher");
+        self.single(&self.own(caller.clone()), false, move |session| {
+            Box::pin(async move { session.adopt_arrivals(&caller, floor, limit).await })
+        })
+        .await
     }
-    /// See [`engine::Maintaining::reap`] (caller `leasehold.reaper`).
+
+    /// See [`engine::Maintaining::reap`].
     pub async fn reap(&self, floor: Timestamp, limit: usize) -> Result<Reaped, Failure> {
-        unimplemented!()
+        let caller = Caller::broker("reaper");
+        self.single(&self.own(caller.clone()), false, move |session| {
+            Box::pin(async move { session.reap(&caller, floor, limit).await })
+        })
+        .await
     }
-    /// See [`engine::Maintaining::prune_dead`] (caller `leasehold.pruner`).
+
+    /// See [`engine::Maintaining::prune_dead`].
     pub async fn prune_dead(&self, floor: Timestamp, limit: usize) -> Result<Pruned, Failure> {
-        unimplemented!()
+        let caller = Caller::broker("pruner");
+        self.single(&self.own(caller.clone()), false, move |session| {
+            Box::pin(async move { session.prune_dead(&caller, floor, limit).await })
+        })
+        .await
     }
-    /// See [`engine::Maintaining::prune_keys`] (caller `leasehold.pruner`).
+
+    /// See [`engine::Maintaining::prune_keys`].
     pub async fn prune_keys(&self, floor: Timestamp, limit: usize) -> Result<Pruned, Failure> {
-        unimplemented!()
+        let caller = Caller::broker("pruner");
+        self.single(&self.own(caller.clone()), false, move |session| {
+            Box::pin(async move { session.prune_keys(&caller, floor, limit).await })
+        })
+        .await
     }
+
     /// A queue by its name, from memory where it was seen lately; `None` where it does not exist yet. Never creates one.
     pub async fn queue(&self, name: &QueueName) -> Result<Option<QueueRow>, Failure> {
-        unimplemented!()
+        let call = self.own(Caller::broker("dispatcher"));
+        self.inner.queues.find(self, &call, name).await
     }
-    /// Sends a hint to other replicas, gathered for 10 ms; never fails, may be lost.
+
+    /// Sends a hint to other replicas, gathered for a few milliseconds; never fails, may be lost.
     pub fn notify(&self, wake: Wake) {
-        unimplemented!()
+        self.inner.notifier.send(wake);
     }
+
     /// Wake-ups from other replicas, and [`Wake::Everything`] after a lane or the listener was lost and came back. The
     /// receiver exists once.
     pub fn take_wakes(&self) -> Option<mpsc::Receiver<Wake>> {
-        unimplemented!()
+        self.inner.wakes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
     /// Who this process is in lease tokens.
     pub fn replica(&self) -> ReplicaId {
-        unimplemented!()
+        self.inner.replica
     }
-    /// True while at least one lane that takes all work is connected.
+
+    /// True while at least one lane that writes is connected to a current schema.
     pub fn availability(&self) -> watch::Receiver<bool> {
-        unimplemented!()
+        self.inner.lanes.available()
     }
-    /// Migrations that the database has.
-    pub async fn migrations(&self) -> Result<Vec<AppliedMigration>, Failure> {
-        unimplemented!()
+
+    /// Requests that wait for a lane.
+    pub fn waiting(&self) -> usize {
+        self.inner.lanes.waiting()
     }
-    /// Applies the next missing migration, if any (caller `leasehold.migrate`).
-    pub async fn migrate_one(&self) -> Result<Option<AppliedMigration>, Failure> {
-        unimplemented!()
+
+    /// Lane time per caller since the start.
+    pub fn holds(&self) -> Vec<(Caller, Holds)> {
+        self.inner.lanes.ledger.snapshot()
     }
+
     /// Takes no new work and returns when what was handed over has ended.
     pub async fn drain(&self) {
-        unimplemented!()
+        self.inner.notifier.stop().await;
+        self.inner.lanes.drain().await;
+    }
+
+    /// The broker's own call.
+    fn own(&self, caller: Caller) -> Call {
+        Call { caller, deadline: Instant::now() + self.inner.options.own_deadline }
+    }
+
+    /// Settles, and asks again for busy items from outside the database, so that no connection waits for them.
+    async fn settle<I, A>(
+        &self,
+        call: &Call,
+        items: Vec<I>,
+        request: fn(request::Ask<I, A>) -> Request,
+        held: fn(&A) -> Held,
+    ) -> Result<Vec<A>, Failure>
+    where
+        I: Clone,
+    {
+        let give_up = call.deadline.min(Instant::now() + self.inner.options.busy_for);
+        let bytes = |items: &[I]| items.len() * size_of::<I>().max(64);
+        let mut answers = self.ask(call, items.clone(), bytes(&items), request).await?;
+        let mut pauses = BUSY_PAUSES.into_iter().chain(std::iter::repeat(BUSY_PAUSES[BUSY_PAUSES.len() - 1]));
+        loop {
+            let busy: Vec<usize> = (0..answers.len()).filter(|&at| held(&answers[at]) == Held::Busy).collect();
+            let pause = pauses.next().unwrap_or_default();
+            if busy.is_empty() || Instant::now() + pause >= give_up {
+                return Ok(answers);
+            }
+            tokio::time::sleep(pause).await;
+            let again: Vec<I> = busy.iter().map(|&at| items[at].clone()).collect();
+            let weight = bytes(&again);
+            match self.ask(call, again, weight, request).await {
+                Ok(settled) => {
+                    for (at, answer) in busy.into_iter().zip(settled) {
+                        answers[at] = answer;
+                    }
+                }
+                // The others are settled already: busy, which means unchanged, is the truth for these.
+                Err(failure) if failure.outcome == Outcome::NotApplied => return Ok(answers),
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 }

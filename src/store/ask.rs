@@ -1,0 +1,111 @@
+//! The asker's side of a request: hand it over, wait, and know what the deadline means.
+
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use tokio::{
+    sync::oneshot,
+    time::{sleep_until, timeout_at},
+};
+
+use super::{
+    Call, Store,
+    engine::Session,
+    error::EngineError,
+    request::{Ask, Request, Single, Ticket},
+};
+use crate::model::{Failure, Reason};
+
+impl Store {
+    /// Asks for `items`, which may run merged with others of their kind and caller.
+    pub(super) async fn ask<I, A>(
+        &self,
+        call: &Call,
+        items: Vec<I>,
+        bytes: usize,
+        request: fn(Ask<I, A>) -> Request,
+    ) -> Result<Vec<A>, Failure> {
+        let (ticket, (reply, answer)) = (Ticket::new(), oneshot::channel());
+        let ask = Ask { items, bytes, ticket: ticket.clone(), queued_at: Instant::now(), reply };
+        self.inner.lanes.submit(&call.caller, request(ask))?;
+        self.answer(call, &ticket, answer).await
+    }
+
+    /// Runs one act on its own.
+    pub(super) async fn single<A, F>(&self, call: &Call, reads: bool, act: F) -> Result<A, Failure>
+    where
+        A: Send + 'static,
+        F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Send + 'static,
+    {
+        let (ticket, (reply, answer)) = (Ticket::new(), oneshot::channel());
+        let single = Single {
+            act: Box::new(move |session| {
+                let running = act(session);
+                Box::pin(async move {
+                    let result = running.await;
+                    let for_the_lane = result.as_ref().map(|_| ()).map_err(Clone::clone);
+                    // An asker that stopped waiting has said what it knows already.
+                    drop(reply.send(result));
+                    for_the_lane
+                })
+            }),
+            reads,
+            ticket: ticket.clone(),
+            queued_at: Instant::now(),
+        };
+        self.inner.lanes.submit(&call.caller, Request::Single(single))?;
+        self.answer(call, &ticket, answer).await
+    }
+
+    async fn answer<A>(
+        &self,
+        call: &Call,
+        ticket: &Ticket,
+        mut answer: oneshot::Receiver<Result<A, EngineError>>,
+    ) -> Result<A, Failure> {
+        let acquire_by = Instant::now() + self.inner.options.acquire_timeout;
+        if acquire_by < call.deadline {
+            tokio::select! {
+                answered = &mut answer => return read(answered),
+                () = sleep_until(acquire_by.into()) => {}
+            }
+            if ticket.withdraw() {
+                return Err(self.no_lane());
+            }
+        }
+        match timeout_at(call.deadline.into(), answer).await {
+            Ok(answered) => read(answered),
+            Err(_) if ticket.withdraw() => Err(Failure::not_applied(
+                Reason::Deadline,
+                "the deadline passed while the request waited for a database connection",
+            )),
+            Err(_) => Err(Failure::unknown("the deadline passed while the statement was under way")),
+        }
+    }
+
+    fn no_lane(&self) -> Failure {
+        if self.inner.lanes.is_available() {
+            Failure::not_applied(Reason::Overloaded, "no database connection was free in time; try again later")
+        } else {
+            Failure::not_applied(Reason::DatabaseUnavailable, "the broker has no connection to its database")
+        }
+    }
+}
+
+fn read<A>(answered: Result<Result<A, EngineError>, oneshot::error::RecvError>) -> Result<A, Failure> {
+    match answered {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => {
+            match &error {
+                EngineError::Bug(_) => tracing::error!(%error, "a statement's answer makes no sense"),
+                EngineError::KeyReused { .. } | EngineError::Refused(_) => {
+                    tracing::debug!(%error, "a statement failed");
+                }
+                _ => tracing::warn!(%error, "a statement failed"),
+            }
+            Err(error.into())
+        }
+        // The lane gave up on the act and dropped it.
+        Err(_) => Err(Failure::unknown("the database did not answer in time")),
+    }
+}

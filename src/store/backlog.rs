@@ -1,0 +1,92 @@
+//! Bounds on what may wait in a queue.
+//!
+//! A bound is checked against a count from the database that is at most a second old, plus what this replica admitted since.
+//! It can be passed by what other replicas admit within that second; it is a brake, not an invariant.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Mutex;
+
+use super::{
+    Store,
+    engine::{Backlog, JobRow, QueueRow},
+};
+use crate::model::{Caller, Failure, QueueId, Reason};
+
+/// Counting takes at most this part of the time.
+const COUNTING_SHARE: u32 = 20;
+
+/// Counts of the bounded queues.
+#[derive(Default)]
+pub(super) struct Backlogs {
+    counts: Mutex<HashMap<QueueId, Count>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Count {
+    backlog: Backlog,
+    fresh_until: Instant,
+}
+
+/// Whether the queue has a bound.
+pub(super) fn is_bounded(queue: &QueueRow) -> bool {
+    queue.settings.max_backlog_jobs.is_some() || queue.settings.max_backlog_bytes.is_some()
+}
+
+/// Jobs and payload bytes that `rows` add to each queue.
+pub(super) fn additions(rows: &[JobRow]) -> Vec<(QueueId, u64, u64)> {
+    let mut sums: Vec<(QueueId, u64, u64)> = Vec::new();
+    for row in rows {
+        let bytes = row.job.payload.len() as u64;
+        match sums.iter_mut().find(|(queue, ..)| *queue == row.queue) {
+            Some((_, jobs, sum)) => {
+                *jobs += 1;
+                *sum += bytes;
+            }
+            None => sums.push((row.queue, 1, bytes)),
+        }
+    }
+    sums
+}
+
+impl Backlogs {
+    /// Admits the addition or answers `QUEUE_FULL`. One asker counts, the others wait for its count.
+    pub(super) async fn admit(&self, store: &Store, queue: &QueueRow, jobs: u64, bytes: u64) -> Result<(), Failure> {
+        let mut counts = self.counts.lock().await;
+        let fresh = counts.get(&queue.id).copied().filter(|count| Instant::now() < count.fresh_until);
+        let mut count = match fresh {
+            Some(count) => count,
+            None => measure(store, queue).await?,
+        };
+        let next = Backlog { jobs: count.backlog.jobs + jobs, bytes: count.backlog.bytes + bytes };
+        let over = |bound: Option<u64>, value: u64| bound.is_some_and(|bound| value > bound);
+        let full =
+            over(queue.settings.max_backlog_jobs, next.jobs) || over(queue.settings.max_backlog_bytes, next.bytes);
+        if !full {
+            count.backlog = next;
+        }
+        counts.insert(queue.id, count);
+        if full {
+            let message =
+                format!("queue '{}' holds as much as it may; try again when its workers have caught up", queue.name);
+            return Err(Failure::not_applied(Reason::QueueFull, message).about(queue.name.as_str()));
+        }
+        Ok(())
+    }
+}
+
+async fn measure(store: &Store, queue: &QueueRow) -> Result<Count, Failure> {
+    let caller = Caller::broker("backlog");
+    let (id, most) = (queue.id, queue.settings.max_backlog_jobs.map_or(u64::MAX, |bound| bound.saturating_add(1)));
+    let started = Instant::now();
+    let backlog = store
+        .single(&store.own(caller.clone()), true, move |session| {
+            Box::pin(async move { session.measure_backlog(&caller, id, most).await })
+        })
+        .await?;
+    let fresh_for = Duration::from_secs(1).max(started.elapsed() * COUNTING_SHARE);
+    Ok(Count { backlog, fresh_until: Instant::now() + fresh_for })
+}

@@ -1,0 +1,173 @@
+//! One lane: connects, serves, connects again.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::Notify, time::timeout};
+
+use super::{
+    engine::{LaneRole, Session},
+    error::EngineError,
+    lanes::{Lanes, Work},
+    line::{Batch, Queued},
+    merged::{self, AckAct, EnqueueAct, ExtendAct, GiveBackAct, Merges, NackAct, Ran},
+    request::{Ask, Request, Single},
+    schema,
+};
+use crate::model::Caller;
+
+/// The life of a lane. Ends when the line is closed and empty.
+pub(super) async fn run(lanes: Arc<Lanes>, index: usize, role: LaneRole) {
+    let mut pause = lanes.options.reconnect_min;
+    let mut connected_before = false;
+    loop {
+        let Some(opened) = lanes.closing.run_until_cancelled(open(&lanes, index, role)).await else { return };
+        match opened {
+            Ok(mut session) => {
+                pause = lanes.options.reconnect_min;
+                lanes.joined(role, connected_before);
+                connected_before = true;
+                let lost = serve(&lanes, index, role, session.as_mut()).await;
+                lanes.left(role);
+                match lost {
+                    Some(error) => tracing::warn!(lane = index, %error, "a lane lost its connection"),
+                    None => return,
+                }
+            }
+            Err(error) => {
+                tracing::warn!(lane = index, %error, retry_in = ?pause, "a lane cannot connect");
+                let jittered = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
+                if lanes.closing.run_until_cancelled(tokio::time::sleep(jittered)).await.is_none() {
+                    return;
+                }
+                pause = (pause * 2).min(lanes.options.reconnect_max);
+            }
+        }
+    }
+}
+
+/// A connection with a current schema behind it. The first lane looks after the schema, the others wait for it.
+async fn open(lanes: &Lanes, index: usize, role: LaneRole) -> Result<Box<dyn Session>, EngineError> {
+    if index > 0 {
+        let mut schema = lanes.schema.subscribe();
+        // The sender lives as long as the lanes do.
+        drop(schema.wait_for(|current| *current).await);
+    }
+    let limit = lanes.options.connect_timeout;
+    let mut session = timeout(limit, lanes.engine.connect(role))
+        .await
+        .map_err(|_| EngineError::Unavailable(format!("no connection within {limit:?}")))??;
+    if index == 0 && !*lanes.schema.borrow() {
+        schema::prepare(lanes.engine.as_ref(), session.as_mut(), lanes.options.migrate).await?;
+        lanes.schema.send_replace(true);
+    }
+    Ok(session)
+}
+
+/// Serves until the connection is lost (says why) or the line is closed.
+async fn serve(
+    lanes: &Lanes,
+    index: usize,
+    role: LaneRole,
+    session: &mut (dyn Session + 'static),
+) -> Option<EngineError> {
+    let wake = Arc::new(Notify::new());
+    let mut used = Instant::now();
+    loop {
+        let lost = match lanes.next(index, role, &wake, used).await {
+            Work::End => return None,
+            Work::Ping => ping(lanes, session).await.err(),
+            Work::Run(batch) => run_batch(lanes, session, batch).await,
+        };
+        if lost.is_some() {
+            return lost;
+        }
+        used = Instant::now();
+    }
+}
+
+async fn ping(lanes: &Lanes, session: &mut (dyn Session + 'static)) -> Result<(), EngineError> {
+    let (caller, started) = (Caller::broker("lane"), Instant::now());
+    let answered = timeout(lanes.options.connect_timeout, session.ping(&caller)).await;
+    lanes.ledger.record(&caller, started.elapsed(), Duration::ZERO);
+    answered.unwrap_or_else(|_| Err(EngineError::NotSent("the database does not answer".into())))
+}
+
+async fn run_batch(lanes: &Lanes, session: &mut (dyn Session + 'static), batch: Batch<Request>) -> Option<EngineError> {
+    let (ended, caller, started) = (batch.ended(), batch.caller.clone(), Instant::now());
+    let oldest = batch.requests.iter().map(Queued::queued_at).min().unwrap_or(started);
+    let (unsent, poison) = dispatch(session, &caller, batch.requests, lanes.options.statement_deadline).await;
+    let hold = started.elapsed();
+    lanes.ledger.record(&caller, hold, started.saturating_duration_since(oldest));
+    lanes.done(&ended, hold);
+    if !unsent.is_empty() {
+        lanes.put_back(&caller, unsent);
+    }
+    poison
+}
+
+/// Requests of which nothing was sent, and what made the connection unusable.
+type Left = (Vec<Request>, Option<EngineError>);
+
+async fn dispatch(
+    session: &mut (dyn Session + 'static),
+    caller: &Caller,
+    requests: Vec<Request>,
+    deadline: Duration,
+) -> Left {
+    let mut sorted = Sorted::default();
+    for request in requests {
+        match request {
+            Request::Enqueue(ask) => sorted.enqueue.push(ask),
+            Request::Ack(ask) => sorted.ack.push(ask),
+            Request::Nack(ask) => sorted.nack.push(ask),
+            Request::Extend(ask) => sorted.extend.push(ask),
+            Request::GiveBack(ask) => sorted.give_back.push(ask),
+            Request::Single(single) => return (Vec::new(), run_single(session, single, deadline).await),
+        }
+    }
+    // A batch is of one kind, so one of these has something in it.
+    if !sorted.enqueue.is_empty() {
+        merge(EnqueueAct, session, caller, sorted.enqueue, deadline, Request::Enqueue).await
+    } else if !sorted.ack.is_empty() {
+        merge(AckAct, session, caller, sorted.ack, deadline, Request::Ack).await
+    } else if !sorted.nack.is_empty() {
+        merge(NackAct, session, caller, sorted.nack, deadline, Request::Nack).await
+    } else if !sorted.extend.is_empty() {
+        merge(ExtendAct, session, caller, sorted.extend, deadline, Request::Extend).await
+    } else {
+        merge(GiveBackAct, session, caller, sorted.give_back, deadline, Request::GiveBack).await
+    }
+}
+
+#[derive(Default)]
+struct Sorted {
+    enqueue: Vec<Ask<<EnqueueAct as Merges>::Item, <EnqueueAct as Merges>::Answer>>,
+    ack: Vec<Ask<<AckAct as Merges>::Item, <AckAct as Merges>::Answer>>,
+    nack: Vec<Ask<<NackAct as Merges>::Item, <NackAct as Merges>::Answer>>,
+    extend: Vec<Ask<<ExtendAct as Merges>::Item, <ExtendAct as Merges>::Answer>>,
+    give_back: Vec<Ask<<GiveBackAct as Merges>::Item, <GiveBackAct as Merges>::Answer>>,
+}
+
+async fn merge<M: Merges<On = dyn Session>>(
+    act: M,
+    session: &mut (dyn Session + 'static),
+    caller: &Caller,
+    asks: Vec<Ask<M::Item, M::Answer>>,
+    deadline: Duration,
+    back: fn(Ask<M::Item, M::Answer>) -> Request,
+) -> Left {
+    let Ran { unsent, poison } = merged::run(act, session, caller, asks, deadline).await;
+    (unsent.into_iter().map(back).collect(), poison)
+}
+
+async fn run_single(session: &mut (dyn Session + 'static), single: Single, deadline: Duration) -> Option<EngineError> {
+    match timeout(deadline, (single.act)(session)).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => error.poisons_connection().then_some(error),
+        // The act is dropped with its reply: its asker hears that the outcome is unknown.
+        Err(_) => Some(EngineError::Unknown("no answer within the lane's own deadline".into())),
+    }
+}

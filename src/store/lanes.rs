@@ -1,0 +1,277 @@
+//! The lanes: each an actor that owns one database connection.
+//!
+//! All SQL of the process runs on lanes. A request is handed over with its caller and runs to its end whatever happens to
+//! the RPC that asked for it, so a cancelled call can never leave a transaction open, and wait and hold time are exact.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    engine::{Engine, LaneRole, Wake},
+    lane,
+    ledger::Ledger,
+    line::{Batch, Ended, Kind, Line, LineOptions, Next, Queued},
+    request::Request,
+};
+use crate::model::{Caller, Failure, Reason};
+
+/// How lanes treat their connections.
+#[derive(Debug, Clone)]
+pub struct LaneOptions {
+    /// Connections for lanes.
+    pub lanes: usize,
+    /// Opening a connection takes at most this long.
+    pub connect_timeout: Duration,
+    /// First pause between tries to connect; it doubles, jittered.
+    pub reconnect_min: Duration,
+    /// Longest pause between tries to connect.
+    pub reconnect_max: Duration,
+    /// A statement with its commit takes at most this long by the lane's own watch; then its outcome is unknown and the
+    /// connection is dropped. The database's own statement time-out is shorter.
+    pub statement_deadline: Duration,
+    /// An idle lane asks the database this often whether it is still there.
+    pub idle_use: Duration,
+    /// A lane idle for longer asks before it takes work, so that a connection that died meanwhile costs no request.
+    pub fresh_for: Duration,
+    /// Whether the first lane applies missing migrations.
+    pub migrate: bool,
+}
+
+impl Default for LaneOptions {
+    fn default() -> Self {
+        Self {
+            lanes: 8,
+            connect_timeout: Duration::from_secs(5),
+            reconnect_min: Duration::from_millis(50),
+            reconnect_max: Duration::from_secs(5),
+            statement_deadline: Duration::from_secs(15),
+            idle_use: Duration::from_secs(30),
+            fresh_for: Duration::from_secs(1),
+            migrate: false,
+        }
+    }
+}
+
+/// What a lane is to do next.
+pub(super) enum Work {
+    Run(Batch<Request>),
+    /// Ask the database whether it is still there.
+    Ping,
+    /// End: the line is closed and empty.
+    End,
+}
+
+struct Idle {
+    lane: usize,
+    role: LaneRole,
+    wake: Arc<Notify>,
+    /// It wakes by itself when gathered requests may leave.
+    armed: bool,
+}
+
+struct State {
+    line: Line<Request>,
+    idle: Vec<Idle>,
+    closed: bool,
+}
+
+/// The line, and the lanes behind it.
+pub(super) struct Lanes {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) options: LaneOptions,
+    pub(super) ledger: Ledger,
+    /// True once the schema is as new as this binary.
+    pub(super) schema: watch::Sender<bool>,
+    state: Mutex<State>,
+    writers: AtomicUsize,
+    available: watch::Sender<bool>,
+    wakes: mpsc::Sender<Wake>,
+    pub(super) closing: CancellationToken,
+    running: TaskTracker,
+}
+
+impl Lanes {
+    pub(super) fn start(
+        engine: Arc<dyn Engine>,
+        options: LaneOptions,
+        line: LineOptions,
+        ledger: Ledger,
+        wakes: mpsc::Sender<Wake>,
+    ) -> Arc<Self> {
+        let roles = engine.lanes(options.lanes);
+        let lanes = Arc::new(Self {
+            engine,
+            options,
+            ledger,
+            schema: watch::Sender::new(false),
+            state: Mutex::new(State { line: Line::new(line), idle: Vec::new(), closed: false }),
+            writers: AtomicUsize::new(0),
+            available: watch::Sender::new(false),
+            wakes,
+            closing: CancellationToken::new(),
+            running: TaskTracker::new(),
+        });
+        for (index, role) in roles.into_iter().enumerate() {
+            lanes.running.spawn(lane::run(Arc::clone(&lanes), index, role));
+        }
+        lanes.running.close();
+        lanes
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True while a lane that writes is connected to a current schema.
+    pub(super) fn available(&self) -> watch::Receiver<bool> {
+        self.available.subscribe()
+    }
+
+    pub(super) fn is_available(&self) -> bool {
+        *self.available.borrow()
+    }
+
+    /// Requests that wait for a lane.
+    pub(super) fn waiting(&self) -> usize {
+        self.state().line.len()
+    }
+
+    /// Puts a request into the line and wakes a lane for it.
+    pub(super) fn submit(&self, caller: &Caller, request: Request) -> Result<(), Failure> {
+        let (kind, now) = (request.kind(), Instant::now());
+        let mut state = self.state();
+        if state.closed {
+            return Err(Failure::not_applied(Reason::Draining, "this replica is going away; use another one"));
+        }
+        let gathers = state.line.gathers(caller, kind, now);
+        state.line.push(caller, request).map_err(|_| {
+            Failure::not_applied(
+                Reason::Overloaded,
+                "more requests wait for a database connection than may; try again later",
+            )
+        })?;
+        if !(gathers && state.idle.iter().any(|idle| idle.armed && kind.suits(idle.role))) {
+            wake_for(&mut state.idle, kind);
+        }
+        Ok(())
+    }
+
+    /// The next work for a connected lane. `used` is when its connection last answered.
+    pub(super) async fn next(&self, lane: usize, role: LaneRole, wake: &Arc<Notify>, used: Instant) -> Work {
+        let mut woken = false;
+        loop {
+            let now = Instant::now();
+            let idle_since = now.saturating_duration_since(used);
+            if woken && idle_since > self.options.fresh_for {
+                return Work::Ping;
+            }
+            let again_at = {
+                let mut state = self.state();
+                match state.line.next(role, now) {
+                    Next::Batch(batch) => return Work::Run(batch),
+                    Next::Nothing { .. } if state.closed => return Work::End,
+                    Next::Nothing { again_at } => {
+                        state.idle.push(Idle { lane, role, wake: Arc::clone(wake), armed: again_at.is_some() });
+                        again_at
+                    }
+                }
+            };
+            let ping_at = used + self.options.idle_use;
+            let until = again_at.map_or(ping_at, |at| at.min(ping_at));
+            let timed_out = tokio::time::timeout_at(until.into(), wake.notified()).await.is_err();
+            self.state().idle.retain(|idle| idle.lane != lane);
+            woken = true;
+            if timed_out && Instant::now() >= ping_at {
+                return Work::Ping;
+            }
+        }
+    }
+
+    /// A batch has ended.
+    pub(super) fn done(&self, ended: &Ended, hold: Duration) {
+        self.state().line.done(ended, hold);
+    }
+
+    /// Nothing was sent of these: they wait for another lane.
+    pub(super) fn put_back(&self, caller: &Caller, requests: Vec<Request>) {
+        let mut state = self.state();
+        let kinds: Vec<Kind> = requests.iter().map(Queued::kind).collect();
+        for request in &requests {
+            request.ticket().put_back();
+        }
+        state.line.put_back(caller, requests);
+        for kind in kinds {
+            wake_for(&mut state.idle, kind);
+        }
+    }
+
+    /// A lane has connected.
+    pub(super) fn joined(&self, role: LaneRole, again: bool) {
+        if writes(role) && self.writers.fetch_add(1, SeqCst) == 0 {
+            self.available.send_replace(true);
+        }
+        if again {
+            self.look_at_everything();
+        }
+    }
+
+    /// A lane has lost its connection.
+    pub(super) fn left(&self, role: LaneRole) {
+        if writes(role) && self.writers.fetch_sub(1, SeqCst) == 1 {
+            self.available.send_replace(false);
+        }
+        // What it was woken for may still wait.
+        for idle in self.state().idle.drain(..) {
+            idle.wake.notify_one();
+        }
+    }
+
+    /// Tells this replica that anything may have been missed.
+    pub(super) fn look_at_everything(&self) {
+        // A full channel holds wake-ups that are not read yet; the look after them sees everything as well.
+        drop(self.wakes.try_send(Wake::Everything));
+    }
+
+    /// Takes nothing new; returns when every lane has ended what it had.
+    pub(super) async fn drain(&self) {
+        {
+            let mut state = self.state();
+            state.closed = true;
+            for idle in state.idle.drain(..) {
+                idle.wake.notify_one();
+            }
+        }
+        self.closing.cancel();
+        self.running.wait().await;
+    }
+}
+
+fn writes(role: LaneRole) -> bool {
+    matches!(role, LaneRole::Any | LaneRole::Write)
+}
+
+/// Wakes the idle lane with the fewest other uses; of several, the one that was used last.
+fn wake_for(idle: &mut Vec<Idle>, kind: Kind) {
+    let breadth = |role: LaneRole| match role {
+        LaneRole::Settle | LaneRole::Read | LaneRole::Notify => 0,
+        LaneRole::Write => 1,
+        LaneRole::Any => 2,
+    };
+    let best = idle
+        .iter()
+        .enumerate()
+        .filter(|(_, idle)| kind.suits(idle.role))
+        .min_by_key(|(at, idle)| (breadth(idle.role), usize::MAX - at))
+        .map(|(at, _)| at);
+    if let Some(at) = best {
+        idle.remove(at).wake.notify_one();
+    }
+}

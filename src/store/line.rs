@@ -1,0 +1,554 @@
+//! The line in front of the lanes: who is served next.
+//!
+//! Fair between callers by the time for which they held lanes: the caller that held them least goes first. Within a caller
+//! the oldest request goes first, together with as many of its kind as fit into one statement. While statements of a kind
+//! are under way for a caller, further requests of that kind gather, so that batches form by themselves and an idle broker
+//! adds no latency. Bounded in requests and bytes. No I/O and no clock: instants are handed in.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+use super::engine::LaneRole;
+use crate::model::Caller;
+
+/// What a request asks for. Requests of one kind and caller may leave as one statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    /// Enqueue of jobs without any key.
+    Enqueue,
+    /// Enqueue of jobs of which some have an idempotency or ordering key; apart, since these may wait for each other.
+    EnqueueKeyed,
+    Ack,
+    Nack,
+    Extend,
+    GiveBack,
+    /// Any other act that writes; never merged.
+    Write,
+    /// Any other act that only reads; never merged.
+    Read,
+}
+
+impl Kind {
+    pub(super) const COUNT: usize = 8;
+    pub(super) const ALL: [Self; Self::COUNT] = [
+        Self::Enqueue,
+        Self::EnqueueKeyed,
+        Self::Ack,
+        Self::Nack,
+        Self::Extend,
+        Self::GiveBack,
+        Self::Write,
+        Self::Read,
+    ];
+
+    fn merges(self) -> bool {
+        !matches!(self, Self::Write | Self::Read)
+    }
+
+    /// Whether a lane of this role takes it.
+    pub(super) fn suits(self, role: LaneRole) -> bool {
+        let settles = matches!(self, Self::Ack | Self::Nack | Self::Extend | Self::GiveBack);
+        match role {
+            LaneRole::Any => true,
+            LaneRole::Settle => settles,
+            LaneRole::Write => self != Self::Read,
+            LaneRole::Read => self == Self::Read,
+            LaneRole::Notify => false,
+        }
+    }
+}
+
+/// A request as the line sees it.
+pub(super) trait Queued {
+    fn kind(&self) -> Kind;
+    /// Jobs or tokens in it.
+    fn items(&self) -> usize;
+    fn bytes(&self) -> usize;
+    fn queued_at(&self) -> Instant;
+    /// Takes it for a lane; false where its asker has withdrawn it.
+    fn take(&self) -> bool;
+}
+
+/// Bounds of the line and of what leaves it.
+#[derive(Debug, Clone)]
+pub struct LineOptions {
+    /// Requests that may wait.
+    pub max_requests: usize,
+    /// Bytes of requests that may wait.
+    pub max_bytes: usize,
+    /// Jobs or tokens of one merged statement.
+    pub merged_items: usize,
+    /// Bytes of one merged statement.
+    pub merged_bytes: usize,
+    /// Statements of one kind and caller under way at which further ones gather.
+    pub gather_at: usize,
+    /// A statement older than this no longer makes others gather: it waits for something of its own.
+    pub gather_for: Duration,
+    /// Lanes that a caller without a budget of its own may hold at once.
+    pub lanes_per_caller: usize,
+}
+
+impl Default for LineOptions {
+    fn default() -> Self {
+        Self {
+            max_requests: 10_000,
+            max_bytes: 64 << 20,
+            merged_items: 1_000,
+            merged_bytes: 4 << 20,
+            gather_at: 2,
+            gather_for: Duration::from_millis(50),
+            lanes_per_caller: usize::MAX,
+        }
+    }
+}
+
+/// The line is full.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+/// What a lane gets when it asks for work.
+#[derive(Debug)]
+pub(super) enum Next<R> {
+    /// Requests of one kind and caller.
+    Batch(Batch<R>),
+    /// Nothing for this lane now. Where requests gather: when to look again at the latest.
+    Nothing { again_at: Option<Instant> },
+}
+
+/// Requests that leave together.
+#[derive(Debug)]
+pub(super) struct Batch<R> {
+    pub(super) caller: Caller,
+    pub(super) kind: Kind,
+    pub(super) requests: Vec<R>,
+    pub(super) taken_at: Instant,
+    estimate: u64,
+}
+
+struct Place<R> {
+    waiting: [VecDeque<R>; Kind::COUNT],
+    under_way: [Vec<Instant>; Kind::COUNT],
+    /// Nanoseconds of lane time charged, comparable between the callers present.
+    charged: u64,
+    /// Length of its last statement: what the next one is charged until it has ended.
+    last_hold: u64,
+}
+
+impl<R: Queued> Place<R> {
+    fn new(charged: u64) -> Self {
+        Self {
+            waiting: std::array::from_fn(|_| VecDeque::new()),
+            under_way: std::array::from_fn(|_| Vec::new()),
+            charged,
+            last_hold: 0,
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.waiting.iter().any(|waiting| !waiting.is_empty())
+    }
+
+    fn holds(&self) -> usize {
+        self.under_way.iter().map(Vec::len).sum()
+    }
+}
+
+/// The line. `R` is the request.
+pub(super) struct Line<R> {
+    options: LineOptions,
+    places: HashMap<Caller, Place<R>>,
+    /// Callers with waiting requests, least charged first.
+    order: BTreeSet<(u64, Caller)>,
+    /// Where newcomers start: what the caller served last had been charged.
+    level: u64,
+    requests: usize,
+    bytes: usize,
+}
+
+impl<R: Queued> Line<R> {
+    pub(super) fn new(options: LineOptions) -> Self {
+        Self { options, places: HashMap::new(), order: BTreeSet::new(), level: 0, requests: 0, bytes: 0 }
+    }
+
+    /// Requests that wait.
+    pub(super) fn len(&self) -> usize {
+        self.requests
+    }
+
+    /// Puts a request at the end of its caller's.
+    pub(super) fn push(&mut self, caller: &Caller, request: R) -> Result<(), Full> {
+        if self.requests >= self.options.max_requests || self.bytes + request.bytes() > self.options.max_bytes {
+            return Err(Full);
+        }
+        self.insert(caller, request, VecDeque::push_back);
+        Ok(())
+    }
+
+    /// Whether a request of this kind, pushed now, waits for others to gather with it.
+    pub(super) fn gathers(&self, caller: &Caller, kind: Kind, now: Instant) -> bool {
+        self.places.get(caller).is_some_and(|place| gathers_until(place, kind, now, &self.options).is_some())
+    }
+
+    /// Puts requests that were taken back to the front, in their order: nothing was sent of them.
+    pub(super) fn put_back(&mut self, caller: &Caller, requests: Vec<R>) {
+        for request in requests.into_iter().rev() {
+            self.insert(caller, request, VecDeque::push_front);
+        }
+    }
+
+    fn insert(&mut self, caller: &Caller, request: R, put: fn(&mut VecDeque<R>, R)) {
+        self.requests += 1;
+        self.bytes += request.bytes();
+        let level = self.level;
+        let place = self.places.entry(caller.clone()).or_insert_with(|| Place::new(level));
+        if !place.waits() {
+            if place.holds() == 0 {
+                place.charged = place.charged.max(level); // time away earns nothing
+            }
+            self.order.insert((place.charged, caller.clone()));
+        }
+        put(&mut place.waiting[request.kind() as usize], request);
+    }
+
+    /// The next work for a lane of this role.
+    pub(super) fn next(&mut self, role: LaneRole, now: Instant) -> Next<R> {
+        let mut again_at = None;
+        let mut chosen = None;
+        for (_, caller) in &self.order {
+            let place = &self.places[caller];
+            if place.holds() >= self.options.lanes_per_caller {
+                continue;
+            }
+            match choose(place, role, now, &self.options) {
+                Ok(kind) => {
+                    chosen = Some((caller.clone(), kind));
+                    break;
+                }
+                Err(Some(at)) => again_at = Some(again_at.map_or(at, |earlier: Instant| earlier.min(at))),
+                Err(None) => {}
+            }
+        }
+        let Some((caller, kind)) = chosen else { return Next::Nothing { again_at } };
+        let batch = self.take(caller, kind, now);
+        if batch.requests.is_empty() {
+            return self.next(role, now); // all of them had been withdrawn
+        }
+        Next::Batch(batch)
+    }
+
+    fn take(&mut self, caller: Caller, kind: Kind, now: Instant) -> Batch<R> {
+        let place = self.places.get_mut(&caller).expect("a caller in the order has a place");
+        self.order.remove(&(place.charged, caller.clone()));
+        self.level = self.level.max(place.charged);
+        let (mut items, mut bytes, mut requests) = (0, 0, Vec::new());
+        let waiting = &mut place.waiting[kind as usize];
+        while let Some(first) = waiting.front() {
+            let fits = items + first.items() <= self.options.merged_items
+                && bytes + first.bytes() <= self.options.merged_bytes
+                && kind.merges();
+            if !requests.is_empty() && !fits {
+                break;
+            }
+            let request = waiting.pop_front().expect("it has a front");
+            self.requests -= 1;
+            self.bytes -= request.bytes();
+            if request.take() {
+                items += request.items();
+                bytes += request.bytes();
+                requests.push(request);
+            }
+        }
+        let estimate = if requests.is_empty() { 0 } else { place.last_hold };
+        if !requests.is_empty() {
+            place.under_way[kind as usize].push(now);
+            place.charged += estimate;
+        }
+        if place.waits() {
+            self.order.insert((place.charged, caller.clone()));
+        } else if place.holds() == 0 {
+            self.places.remove(&caller);
+        }
+        Batch { caller, kind, requests, taken_at: now, estimate }
+    }
+
+    /// The statements of a batch have ended after `hold`.
+    pub(super) fn done(&mut self, ended: &Ended, hold: Duration) {
+        let Some(place) = self.places.get_mut(&ended.caller) else { return };
+        let waits = place.waits();
+        if waits {
+            self.order.remove(&(place.charged, ended.caller.clone()));
+        }
+        let under_way = &mut place.under_way[ended.kind as usize];
+        if let Some(at) = under_way.iter().position(|&at| at == ended.taken_at) {
+            under_way.swap_remove(at);
+        }
+        let hold = u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX);
+        place.charged = place.charged.saturating_sub(ended.estimate).saturating_add(hold);
+        place.last_hold = hold;
+        if waits {
+            self.order.insert((place.charged, ended.caller.clone()));
+        } else if place.holds() == 0 {
+            self.places.remove(&ended.caller);
+        }
+    }
+}
+
+/// What [`Line::done`] needs to know of a batch.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    caller: Caller,
+    kind: Kind,
+    taken_at: Instant,
+    estimate: u64,
+}
+
+impl<R> Batch<R> {
+    pub(super) fn ended(&self) -> Ended {
+        Ended { caller: self.caller.clone(), kind: self.kind, taken_at: self.taken_at, estimate: self.estimate }
+    }
+}
+
+/// The kind whose oldest request is the oldest, among those that suit the lane and do not gather; else when that may change.
+fn choose<R: Queued>(
+    place: &Place<R>,
+    role: LaneRole,
+    now: Instant,
+    options: &LineOptions,
+) -> Result<Kind, Option<Instant>> {
+    let (mut chosen, mut again_at): (Option<(Instant, Kind)>, Option<Instant>) = (None, None);
+    for kind in Kind::ALL {
+        let Some(first) = place.waiting[kind as usize].front() else { continue };
+        if !kind.suits(role) {
+            continue;
+        }
+        if let Some(at) = gathers_until(place, kind, now, options) {
+            again_at = Some(again_at.map_or(at, |earlier| earlier.min(at)));
+        } else if chosen.is_none_or(|(oldest, _)| first.queued_at() < oldest) {
+            chosen = Some((first.queued_at(), kind));
+        }
+    }
+    chosen.map(|(_, kind)| kind).ok_or(again_at)
+}
+
+fn gathers_until<R: Queued>(place: &Place<R>, kind: Kind, now: Instant, options: &LineOptions) -> Option<Instant> {
+    if !kind.merges() {
+        return None;
+    }
+    let young = |&&at: &&Instant| now.saturating_duration_since(at) < options.gather_for;
+    let under_way = &place.under_way[kind as usize];
+    if under_way.iter().filter(young).count() < options.gather_at {
+        return None;
+    }
+    let mut gathered = 0;
+    let full = place.waiting[kind as usize].iter().any(|request| {
+        gathered += request.items();
+        gathered >= options.merged_items / 2
+    });
+    if full { None } else { under_way.iter().filter(young).min().map(|&at| at + options.gather_for) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Ask {
+        kind: Kind,
+        items: usize,
+        at: Instant,
+        withdrawn: Cell<bool>,
+    }
+
+    impl Queued for Ask {
+        fn kind(&self) -> Kind {
+            self.kind
+        }
+        fn items(&self) -> usize {
+            self.items
+        }
+        fn bytes(&self) -> usize {
+            self.items * 100
+        }
+        fn queued_at(&self) -> Instant {
+            self.at
+        }
+        fn take(&self) -> bool {
+            !self.withdrawn.get()
+        }
+    }
+
+    struct Scene {
+        line: Line<Ask>,
+        now: Instant,
+    }
+
+    impl Scene {
+        fn new(options: LineOptions) -> Self {
+            Self { line: Line::new(options), now: Instant::now() }
+        }
+
+        fn push(&mut self, caller: &str, kind: Kind, items: usize) -> Result<(), Full> {
+            self.now += Duration::from_micros(1);
+            let ask = Ask { kind, items, at: self.now, withdrawn: Cell::new(false) };
+            self.line.push(&Caller::parse(caller).expect("a name"), ask)
+        }
+
+        fn next(&mut self, role: LaneRole) -> Option<Batch<Ask>> {
+            match self.line.next(role, self.now) {
+                Next::Batch(batch) => Some(batch),
+                Next::Nothing { .. } => None,
+            }
+        }
+    }
+
+    #[test]
+    fn requests_of_one_kind_and_caller_leave_as_one_statement() {
+        let mut scene = Scene::new(LineOptions::default());
+        for _ in 0..3 {
+            scene.push("a", Kind::Ack, 10).expect("room");
+        }
+        scene.push("a", Kind::Nack, 1).expect("room");
+        scene.push("b", Kind::Ack, 1).expect("room");
+        let batch = scene.next(LaneRole::Any).expect("work");
+        assert_eq!((batch.caller.as_str(), batch.kind, batch.requests.len()), ("a", Kind::Ack, 3));
+    }
+
+    #[test]
+    fn a_statement_is_bounded_but_a_single_large_request_still_leaves() {
+        let mut scene = Scene::new(LineOptions { merged_items: 15, ..LineOptions::default() });
+        for items in [10, 5, 1, 40, 2] {
+            scene.push("a", Kind::Ack, items).expect("room");
+        }
+        let sizes: Vec<usize> = std::iter::from_fn(|| scene.next(LaneRole::Any)).map(|b| b.requests.len()).collect();
+        assert_eq!(sizes, [2, 1, 1], "the last one, not half full, gathers behind two that are under way");
+    }
+
+    #[test]
+    fn requests_gather_while_statements_of_their_kind_are_under_way() {
+        let mut scene = Scene::new(LineOptions { gather_at: 1, ..LineOptions::default() });
+        scene.push("a", Kind::Enqueue, 1).expect("room");
+        let first = scene.next(LaneRole::Any).expect("idle: leaves at once");
+        for _ in 0..5 {
+            scene.push("a", Kind::Enqueue, 1).expect("room");
+        }
+        let Next::Nothing { again_at: Some(at) } = scene.line.next(LaneRole::Any, scene.now) else {
+            panic!("they gather")
+        };
+        assert_eq!(at, first.taken_at + Duration::from_millis(50));
+        scene.line.done(&first.ended(), Duration::from_millis(1));
+        assert_eq!(scene.next(LaneRole::Any).expect("gathered").requests.len(), 5);
+    }
+
+    #[test]
+    fn a_stuck_statement_does_not_make_others_gather_for_ever() {
+        let mut scene = Scene::new(LineOptions { gather_at: 1, ..LineOptions::default() });
+        scene.push("a", Kind::Enqueue, 1).expect("room");
+        let _stuck = scene.next(LaneRole::Any).expect("work");
+        scene.push("a", Kind::Enqueue, 1).expect("room");
+        scene.now += Duration::from_millis(51);
+        assert!(scene.next(LaneRole::Any).is_some());
+    }
+
+    #[test]
+    fn the_caller_that_held_lanes_least_goes_first() {
+        let mut scene = Scene::new(LineOptions { merged_items: 1, gather_at: usize::MAX, ..LineOptions::default() });
+        for _ in 0..100 {
+            scene.push("flood", Kind::Enqueue, 1).expect("room");
+        }
+        let first = scene.next(LaneRole::Any).expect("work");
+        scene.line.done(&first.ended(), Duration::from_millis(10));
+        scene.push("quiet", Kind::Enqueue, 1).expect("room");
+        let served = scene.next(LaneRole::Any).expect("work");
+        assert_eq!(served.caller.as_str(), "quiet", "it has been charged less");
+    }
+
+    #[test]
+    fn lane_time_is_shared_evenly_whatever_the_length_of_statements() {
+        let mut scene = Scene::new(LineOptions { merged_items: 1, ..LineOptions::default() });
+        for _ in 0..2_000 {
+            scene.push("slow", Kind::Enqueue, 1).expect("room");
+            scene.push("fast", Kind::Enqueue, 1).expect("room");
+        }
+        let (mut slow, mut fast) = (0, 0);
+        for _ in 0..1_100 {
+            let batch = scene.next(LaneRole::Any).expect("work");
+            let hold = if batch.caller.as_str() == "slow" { 10 } else { 1 };
+            if hold == 10 {
+                slow += hold;
+            } else {
+                fast += hold;
+            }
+            scene.now += Duration::from_millis(hold);
+            scene.line.done(&batch.ended(), Duration::from_millis(hold));
+        }
+        assert!(slow.abs_diff(fast) * 10 < slow, "slow {slow} ms, fast {fast} ms");
+    }
+
+    #[test]
+    fn settling_lanes_take_nothing_else() {
+        let mut scene = Scene::new(LineOptions::default());
+        scene.push("a", Kind::Enqueue, 1).expect("room");
+        scene.push("a", Kind::Read, 1).expect("room");
+        assert!(scene.next(LaneRole::Settle).is_none());
+        scene.push("a", Kind::Ack, 1).expect("room");
+        assert_eq!(scene.next(LaneRole::Settle).expect("work").kind, Kind::Ack);
+        assert_eq!(scene.next(LaneRole::Read).expect("work").kind, Kind::Read);
+        assert_eq!(scene.next(LaneRole::Write).expect("work").kind, Kind::Enqueue);
+    }
+
+    #[test]
+    fn a_caller_never_holds_more_lanes_than_it_may() {
+        let mut scene = Scene::new(LineOptions { lanes_per_caller: 2, ..LineOptions::default() });
+        for _ in 0..5 {
+            scene.push("a", Kind::Write, 1).expect("room");
+        }
+        let first = scene.next(LaneRole::Any).expect("work");
+        assert!(scene.next(LaneRole::Any).is_some());
+        assert!(scene.next(LaneRole::Any).is_none());
+        scene.line.done(&first.ended(), Duration::from_millis(1));
+        assert!(scene.next(LaneRole::Any).is_some());
+    }
+
+    #[test]
+    fn a_full_line_says_so() {
+        let mut scene = Scene::new(LineOptions { max_requests: 2, ..LineOptions::default() });
+        scene.push("a", Kind::Ack, 1).expect("room");
+        scene.push("b", Kind::Ack, 1).expect("room");
+        assert_eq!(scene.push("c", Kind::Ack, 1), Err(Full));
+        scene.next(LaneRole::Any).expect("work");
+        scene.push("c", Kind::Ack, 1).expect("room again");
+
+        let mut heavy = Scene::new(LineOptions { max_bytes: 1_000, ..LineOptions::default() });
+        heavy.push("a", Kind::Ack, 9).expect("room");
+        assert_eq!(heavy.push("a", Kind::Ack, 2), Err(Full));
+    }
+
+    #[test]
+    fn withdrawn_requests_reach_no_lane() {
+        let mut scene = Scene::new(LineOptions::default());
+        scene.push("a", Kind::Ack, 1).expect("room");
+        scene.line.places.values_mut().for_each(|place| {
+            place.waiting[Kind::Ack as usize][0].withdrawn.set(true);
+        });
+        assert!(scene.next(LaneRole::Any).is_none());
+        assert_eq!((scene.line.len(), scene.line.bytes, scene.line.places.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn requests_that_were_put_back_keep_their_turn() {
+        let mut scene = Scene::new(LineOptions::default());
+        for items in [1, 2, 3] {
+            scene.push("a", Kind::Write, items).expect("room");
+        }
+        let batch = scene.next(LaneRole::Any).expect("work");
+        let ended = batch.ended();
+        scene.line.put_back(&batch.caller, batch.requests);
+        scene.line.done(&ended, Duration::ZERO);
+        let sizes: Vec<usize> = std::iter::from_fn(|| scene.next(LaneRole::Any)).map(|b| b.requests[0].items).collect();
+        assert_eq!(sizes, [1, 2, 3]);
+    }
+}
