@@ -86,8 +86,6 @@ pub struct LineOptions {
     pub gather_at: usize,
     /// A statement older than this no longer makes others gather: it waits for something of its own.
     pub gather_for: Duration,
-    /// Lanes that a caller without a budget of its own may hold at once.
-    pub lanes_per_caller: usize,
 }
 
 impl Default for LineOptions {
@@ -99,7 +97,6 @@ impl Default for LineOptions {
             merged_bytes: 4 << 20,
             gather_at: 2,
             gather_for: Duration::from_millis(50),
-            lanes_per_caller: usize::MAX,
         }
     }
 }
@@ -218,9 +215,6 @@ impl<R: Queued> Line<R> {
         let mut chosen = None;
         for (_, caller) in &self.order {
             let place = &self.places[caller];
-            if place.holds() >= self.options.lanes_per_caller {
-                continue;
-            }
             match choose(place, role, now, &self.options) {
                 Ok(kind) => {
                     chosen = Some((caller.clone(), kind));
@@ -498,19 +492,6 @@ mod tests {
         assert_eq!(scene.next(LaneRole::Settle).expect("work").kind, Kind::Ack);
         assert_eq!(scene.next(LaneRole::Read).expect("work").kind, Kind::Read);
         assert_eq!(scene.next(LaneRole::Write).expect("work").kind, Kind::Enqueue);
-    }
-
-    #[test]
-    fn a_caller_never_holds_more_lanes_than_it_may() {
-        let mut scene = Scene::new(LineOptions { lanes_per_caller: 2, ..LineOptions::default() });
-        for _ in 0..5 {
-            scene.push("a", Kind::Write, 1).expect("room");
-        }
-        let first = scene.next(LaneRole::Any).expect("work");
-        assert!(scene.next(LaneRole::Any).is_some());
-        assert!(scene.next(LaneRole::Any).is_none());
-        scene.line.done(&first.ended(), Duration::from_millis(1));
-        assert!(scene.next(LaneRole::Any).is_some());
     }
 
     #[test]
