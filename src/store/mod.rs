@@ -6,6 +6,7 @@
 
 mod ask;
 mod backlog;
+pub mod comment;
 pub mod engine;
 pub mod error;
 mod lane;
@@ -16,6 +17,7 @@ mod merged;
 mod queues;
 mod request;
 pub mod schema;
+pub mod sqlite;
 mod wakes;
 
 use std::{

@@ -1,0 +1,1 @@
+-- Nothing to do: SQLite keeps no functions in the database. What PostgreSQL does in functions, Rust does here.

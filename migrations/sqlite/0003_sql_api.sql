@@ -1,0 +1,1 @@
+-- Nothing to do: the embedded database is open to one process alone, so no service can enqueue or ack by SQL.

@@ -1,0 +1,159 @@
+//! Which caller a statement runs for: a comment at the head of its text.
+//!
+//! Texts are interned, since the prepared statements of every connection are found by them: a caller and a statement give
+//! the same text each time, and the number of texts is bounded whatever names clients make up.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::model::Caller;
+
+/// A caller that ran nothing for this long gives its texts up to one that waits for a place.
+const UNUSED: Duration = Duration::from_mins(10);
+
+/// Statement texts with their caller's comment; shared by all sessions of an engine.
+///
+/// Callers named in the configuration and the broker's own always have texts of their own. Of the others the first ones do,
+/// up to the bound; the rest run as `other`.
+#[derive(Debug)]
+pub struct Comments {
+    places: usize,
+    configured: HashSet<Caller>,
+    callers: Mutex<HashMap<Caller, Texts>>,
+}
+
+/// The texts of one caller.
+#[derive(Debug)]
+struct Texts {
+    /// Came without being named in the configuration, so it takes one of the places.
+    guest: bool,
+    used: Instant,
+    /// By the address of the statement, which is static: hashing kilobytes of SQL for each act would cost more than the rest.
+    interned: HashMap<(usize, usize), Arc<str>>,
+}
+
+impl Comments {
+    /// Room for `bound` callers, those in `configured` among them.
+    pub fn new(bound: usize, configured: impl IntoIterator<Item = Caller>) -> Self {
+        let configured: HashSet<Caller> = configured.into_iter().collect();
+        Self { places: bound.saturating_sub(configured.len()), configured, callers: Mutex::default() }
+    }
+
+    /// `statement` with the comment of `caller` in front and without the lines of comment that it begins with itself.
+    pub fn text(&self, caller: &Caller, statement: &'static str) -> Arc<str> {
+        self.text_at(caller, statement, Instant::now())
+    }
+
+    /// The same for a text that runs seldom, which is not kept.
+    pub fn once(&self, caller: &Caller, statement: &str) -> Arc<str> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.admit(&mut callers, caller, Instant::now());
+        tagged(&shown, statement)
+    }
+
+    fn text_at(&self, caller: &Caller, statement: &'static str, now: Instant) -> Arc<str> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.admit(&mut callers, caller, now);
+        let entry = callers.entry(shown.clone()).or_insert_with(|| Texts {
+            guest: !self.has_a_place(&shown),
+            used: now,
+            interned: HashMap::new(),
+        });
+        entry.used = now;
+        let address = (statement.as_ptr().addr(), statement.len());
+        entry.interned.entry(address).or_insert_with(|| tagged(&shown, statement)).clone()
+    }
+
+    /// Under which name `caller` runs: its own, or `other` where all places are in use.
+    fn admit(&self, callers: &mut HashMap<Caller, Texts>, caller: &Caller, now: Instant) -> Caller {
+        if callers.contains_key(caller) || self.has_a_place(caller) {
+            return caller.clone();
+        }
+        if callers.values().filter(|texts| texts.guest).count() >= self.places {
+            let oldest = callers.iter().filter(|(_, texts)| texts.guest).min_by_key(|(_, texts)| texts.used);
+            match oldest {
+                Some((unused, texts)) if now.duration_since(texts.used) >= UNUSED => {
+                    let unused = unused.clone();
+                    callers.remove(&unused);
+                }
+                _ => return Caller::other(),
+            }
+        }
+        caller.clone()
+    }
+
+    /// Whether `caller` has a place whatever the others do. The broker's own names are few, and clients cannot take one.
+    fn has_a_place(&self, caller: &Caller) -> bool {
+        let name = caller.as_str();
+        name.starts_with("leasehold.") || name == "other" || name == "unattributed" || self.configured.contains(caller)
+    }
+}
+
+/// The grammar of caller names leaves nothing that could end the comment.
+fn tagged(caller: &Caller, statement: &str) -> Arc<str> {
+    let mut rest = statement;
+    while let Some((line, after)) = rest.split_once('\n')
+        && (line.trim().is_empty() || line.starts_with("--"))
+    {
+        rest = after;
+    }
+    format!("/* conn_tag:{caller} */ {}", rest.trim_end()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATEMENT: &str = "-- $1: nothing\n-- Promises nothing.\nselect 1 -- kept\n";
+
+    fn caller(name: &str) -> Caller {
+        Caller::parse(name).expect("a caller name")
+    }
+
+    #[test]
+    fn the_comment_leads_and_the_text_is_interned() {
+        let comments = Comments::new(2, []);
+        let first = comments.text(&caller("checkout"), STATEMENT);
+        assert_eq!(&*first, "/* conn_tag:checkout */ select 1 -- kept");
+        assert!(Arc::ptr_eq(&first, &comments.text(&caller("checkout"), STATEMENT)));
+        assert_eq!(&*comments.once(&caller("checkout"), "a;\nb"), "/* conn_tag:checkout */ a;\nb");
+    }
+
+    #[test]
+    fn callers_past_the_bound_run_as_other() {
+        let comments = Comments::new(2, [caller("named")]);
+        let text = |name: &str| comments.text(&caller(name), "x").to_string();
+        assert_eq!(text("a"), "/* conn_tag:a */ x");
+        assert_eq!(text("b"), "/* conn_tag:other */ x");
+        assert_eq!(&*comments.once(&caller("b"), "x"), "/* conn_tag:other */ x");
+        assert_eq!(text("named"), "/* conn_tag:named */ x");
+        assert_eq!(&*comments.text(&Caller::broker("reaper"), "x"), "/* conn_tag:leasehold.reaper */ x");
+        assert_eq!(&*comments.text(&Caller::unattributed(), "x"), "/* conn_tag:unattributed */ x");
+        assert_eq!(text("a"), "/* conn_tag:a */ x");
+    }
+
+    #[test]
+    fn a_caller_unused_for_ten_minutes_gives_its_place_up() {
+        let comments = Comments::new(1, []);
+        let start = Instant::now();
+        let text = |name: &str, at: Duration| comments.text_at(&caller(name), "x", start + at).to_string();
+        assert_eq!(text("a", Duration::ZERO), "/* conn_tag:a */ x");
+        assert_eq!(text("b", Duration::from_secs(599)), "/* conn_tag:other */ x");
+        assert_eq!(text("a", Duration::from_secs(60)), "/* conn_tag:a */ x");
+        assert_eq!(text("b", Duration::from_secs(659)), "/* conn_tag:other */ x");
+        assert_eq!(text("b", Duration::from_secs(660)), "/* conn_tag:b */ x");
+        assert_eq!(text("a", Duration::from_secs(661)), "/* conn_tag:other */ x");
+    }
+
+    #[test]
+    fn fifty_thousand_names_keep_as_many_texts_as_the_bound_allows() {
+        let comments = Comments::new(64, []);
+        for n in 0..50_000 {
+            comments.text(&caller(&format!("caller-{n}")), "x");
+        }
+        assert_eq!(comments.callers.lock().expect("not poisoned").len(), 65);
+    }
+}

@@ -1,0 +1,171 @@
+//! Turning ready jobs into leases, and back.
+
+use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
+
+use super::session::{SqliteSession, column, lease, lease_hex, list, narrow};
+use crate::{
+    model::{Caller, Headers, JobId, Key, LeaseId, Priority, QueueId, Timestamp, TraceContext},
+    store::{
+        engine::{Claim, ClaimedJob, Claiming, LeaseRef, LookSpot, Sighting},
+        error::EngineError,
+    },
+};
+
+#[async_trait]
+impl Claiming for SqliteSession {
+    async fn claim(&mut self, caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedJob>, EngineError> {
+        let now = self.begin(caller).await?;
+        let claimed = self.lease_ready(caller, claim, now).await;
+        self.end(caller, now, claimed).await
+    }
+
+    async fn give_back(&mut self, caller: &Caller, leases: &[LeaseRef]) -> Result<Vec<bool>, EngineError> {
+        let now = self.begin(caller).await?;
+        let undone = self.undo_grants(caller, leases, now).await;
+        self.end(caller, now, undone).await
+    }
+
+    async fn give_back_unseen(&mut self, caller: &Caller, leases: &[LeaseId]) -> Result<Vec<QueueId>, EngineError> {
+        let now = self.begin(caller).await?;
+        let queues = self.undo_unseen(caller, leases, now).await;
+        self.end(caller, now, queues).await
+    }
+
+    async fn look(&mut self, caller: &Caller, spots: &[LookSpot]) -> Result<Vec<Sighting>, EngineError> {
+        let now = self.shared.clock.now();
+        let levels: Vec<(i32, usize, i64)> = spots
+            .iter()
+            .flat_map(|spot| spot.floors.iter().enumerate().map(|(level, floor)| (spot.queue.0, level, floor.0)))
+            .collect();
+        let look = self.statement(caller, include_str!("sql/look.sql")).bind(list(&levels)?);
+        let mut sightings = Vec::new();
+        for row in self.read(look).await? {
+            let Some(ready_at) = column::<Option<i64>>(&row, "ready_at")?.map(Timestamp) else {
+                continue; // nothing waits at this level
+            };
+            sightings.push(Sighting {
+                queue: QueueId(narrow(&row, "queue_id")?),
+                priority: priority(&row)?,
+                ready_at,
+                ready_in: ready_at.since(now),
+            });
+        }
+        Ok(sightings)
+    }
+}
+
+impl SqliteSession {
+    async fn lease_ready(
+        &mut self,
+        caller: &Caller,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Vec<ClaimedJob>, EngineError> {
+        let floors = claim.floors.map(|floor| floor.0);
+        let find = self
+            .statement(caller, include_str!("sql/claim_ready.sql"))
+            .bind(claim.queue.0)
+            .bind(now.0)
+            .bind(list(&floors)?)
+            .bind(i64::try_from(claim.slots.len()).unwrap_or(i64::MAX));
+        let ready = self.read(find).await?;
+        if ready.is_empty() {
+            return Ok(Vec::new());
+        }
+        let grants: Vec<(i64, String, i64, i64)> = ready
+            .iter()
+            .zip(&claim.slots)
+            .map(|(row, slot)| {
+                let until = now.plus(slot.duration);
+                Ok((column(row, "id")?, lease_hex(slot.lease), until.0, until.0 - now.0))
+            })
+            .collect::<Result<_, EngineError>>()?;
+        let grant = self.statement(caller, include_str!("sql/claim.sql")).bind(list(&grants)?);
+        self.change_returning(grant).await?.iter().map(claimed_job).collect()
+    }
+
+    async fn undo_grants(
+        &mut self,
+        caller: &Caller,
+        leases: &[LeaseRef],
+        now: Timestamp,
+    ) -> Result<Vec<bool>, EngineError> {
+        let mut undone = vec![false; leases.len()];
+        let mut jobs = Vec::new();
+        for held in self.held(caller, leases).await? {
+            undone[held.n] = true;
+            jobs.push(held.job.0);
+        }
+        self.make_unsent(caller, &jobs, now).await?;
+        Ok(undone)
+    }
+
+    async fn undo_unseen(
+        &mut self,
+        caller: &Caller,
+        leases: &[LeaseId],
+        now: Timestamp,
+    ) -> Result<Vec<QueueId>, EngineError> {
+        let bits: Vec<String> = leases.iter().map(|lease| lease_hex(*lease)).collect();
+        let find = self.statement(caller, include_str!("sql/find_unseen.sql")).bind(list(&bits)?);
+        let found = self.read(find).await?;
+        let jobs: Vec<i64> = found.iter().map(|row| column(row, "id")).collect::<Result<_, _>>()?;
+        self.make_unsent(caller, &jobs, now).await?;
+        let mut queues: Vec<QueueId> =
+            found.iter().map(|row| narrow(row, "queue_id").map(QueueId)).collect::<Result<_, _>>()?;
+        queues.sort_unstable();
+        queues.dedup();
+        Ok(queues)
+    }
+
+    /// As if these grants had not been, but for the lease numbers, which only grow.
+    async fn make_unsent(&mut self, caller: &Caller, jobs: &[i64], now: Timestamp) -> Result<(), EngineError> {
+        if !jobs.is_empty() {
+            let update = self.statement(caller, include_str!("sql/give_back.sql"));
+            self.change(update.bind(list(jobs)?).bind(now.0)).await?;
+        }
+        Ok(())
+    }
+}
+
+fn claimed_job(row: &SqliteRow) -> Result<ClaimedJob, EngineError> {
+    let headers = match column::<Option<&str>>(row, "headers")? {
+        Some(json) => {
+            serde_json::from_str(json).map_err(|_| EngineError::Bug("headers that are no JSON".to_owned()))?
+        }
+        None => Headers::new(),
+    };
+    let traceparent: Option<String> = column(row, "traceparent")?;
+    let tracestate: Option<String> = column(row, "tracestate")?;
+    Ok(ClaimedJob {
+        job: JobId(column(row, "id")?),
+        lease: lease(row, "lease_id")?,
+        payload: column::<Vec<u8>>(row, "payload")?.into(),
+        content_type: column(row, "content_type")?,
+        headers,
+        priority: priority(row)?,
+        attempt: narrow(row, "attempt")?,
+        max_attempts: narrow(row, "max_attempts")?,
+        lease_number: column(row, "lease_number")?,
+        enqueued_at: Timestamp(column(row, "enqueued_at")?),
+        lease_expires_at: Timestamp(column(row, "lease_until")?),
+        available_at: Timestamp(column(row, "available_at")?),
+        ready_at: Timestamp(column(row, "ready_at")?),
+        ordering_key: key(row, "ordering_key")?,
+        idempotency_key: key(row, "idempotency_key")?,
+        last_error: column(row, "last_error")?,
+        trace: traceparent.map(|traceparent| TraceContext { traceparent, tracestate: tracestate.unwrap_or_default() }),
+    })
+}
+
+fn priority(row: &SqliteRow) -> Result<Priority, EngineError> {
+    let level: i32 = narrow(row, "priority")?;
+    Priority::new(level).ok_or_else(|| EngineError::Bug(format!("priority {level}")))
+}
+
+fn key(row: &SqliteRow, name: &str) -> Result<Option<Key>, EngineError> {
+    column::<Option<String>>(row, name)?
+        .map(|text| Key::parse(name, &text).map_err(|_| EngineError::Bug(format!("column {name} is no key"))))
+        .transpose()
+}

@@ -1,0 +1,113 @@
+//! Passes over the tables.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
+
+use super::{
+    session::{SqliteSession, column, lease, narrow},
+    settle::{Burial, FreedKey, Return},
+};
+use crate::{
+    model::{Caller, JobId, QueueId, Timestamp},
+    store::{
+        engine::{Adopted, LeaseRef, Maintaining, Pruned, Reaped, ReapedLease},
+        error::EngineError,
+    },
+};
+
+/// Why an attempt ended whose worker never said anything.
+const EXPIRED: &str = "lease expired";
+
+#[async_trait]
+impl Maintaining for SqliteSession {
+    async fn adopt_arrivals(&mut self, _caller: &Caller, floor: i64, _limit: usize) -> Result<Adopted, EngineError> {
+        Ok(Adopted { floor, ..Adopted::default() }) // no service writes to this file
+    }
+
+    async fn reap(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Reaped, EngineError> {
+        let now = self.begin(caller).await?;
+        let reaped = self.reap_expired(caller, floor, limit, now).await;
+        let reaped = self.end(caller, now, reaped).await?;
+        if reaped.leases.is_empty() {
+            // The reaper passes every second, and an empty pass is a good moment.
+            self.empty_log_when_quiet(caller).await?;
+        }
+        Ok(reaped)
+    }
+
+    async fn prune_dead(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError> {
+        self.prune(caller, include_str!("sql/prune_dead.sql"), floor, limit).await
+    }
+
+    async fn prune_keys(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError> {
+        self.prune(caller, include_str!("sql/prune_keys.sql"), floor, limit).await
+    }
+}
+
+impl SqliteSession {
+    async fn reap_expired(
+        &mut self,
+        caller: &Caller,
+        floor: Timestamp,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Reaped, EngineError> {
+        let find = self.statement(caller, include_str!("sql/reap.sql"));
+        let rows = self.read(find.bind(floor.0).bind(now.0).bind(count(limit))).await?;
+        let mut leases = Vec::with_capacity(rows.len());
+        let mut returns: Vec<Return> = Vec::new();
+        let mut burials: Vec<Burial> = Vec::new();
+        let mut freed: Vec<FreedKey> = Vec::new();
+        for row in &rows {
+            let job = JobId(column(row, "id")?);
+            let queue = QueueId(narrow(row, "queue_id")?);
+            let dead = column::<i64>(row, "attempt")? >= column::<i64>(row, "max_attempts")?;
+            if dead {
+                burials.push((job.0, Some(EXPIRED)));
+                freed.extend(column::<Option<String>>(row, "ordering_key")?.map(|key| (queue, key)));
+            } else {
+                returns.push((job.0, now.0, true, Some(EXPIRED)));
+            }
+            leases.push(ReapedLease { lease: LeaseRef { job, lease: lease(row, "lease_id")? }, queue, dead });
+        }
+        self.return_jobs(caller, &returns).await?;
+        self.bury(caller, &burials, now).await?;
+        let mut readied: Vec<QueueId> =
+            self.advance(caller, &freed, now).await?.into_iter().map(|(queue, _)| queue).collect();
+        readied.dedup(); // in the order of queues already
+        Ok(Reaped { leases, readied, floor: next_floor(&rows, "lease_until", limit, now)? })
+    }
+
+    async fn prune(
+        &mut self,
+        caller: &Caller,
+        sql: &'static str,
+        floor: Timestamp,
+        limit: usize,
+    ) -> Result<Pruned, EngineError> {
+        let now = self.begin(caller).await?;
+        let delete = self.statement(caller, sql).bind(floor.0).bind(now.0).bind(count(limit));
+        let pruned = match self.change_returning(delete).await {
+            Ok(rows) => next_floor(&rows, "expires_at", limit, now).map(|floor| Pruned { rows: rows.len(), floor }),
+            Err(error) => Err(error),
+        };
+        self.end(caller, now, pruned).await
+    }
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Where the next pass begins: just before the last row of a full pass, since others may share its instant; just before now
+/// after one that found everything.
+fn next_floor(rows: &[SqliteRow], name: &str, limit: usize, now: Timestamp) -> Result<Timestamp, EngineError> {
+    let mut last = now;
+    if rows.len() >= limit {
+        let instants = rows.iter().map(|row| column::<i64>(row, name)).collect::<Result<Vec<_>, _>>()?;
+        last = instants.into_iter().max().map_or(now, Timestamp);
+    }
+    Ok(last.minus(Duration::from_micros(1)))
+}

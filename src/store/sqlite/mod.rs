@@ -1,0 +1,153 @@
+//! The embedded database: one process, one writer lane and two readers on one file.
+//!
+//! Every act that writes is one `BEGIN IMMEDIATE … COMMIT` on the writer, so acts never meet half-way and nothing here is
+//! ever busy: what the server engines do with row locks is plain reading and writing. Reads are single statements on the
+//! readers. Lists travel as one JSON value each. Times come from [`clock::Clock`].
+
+mod claim;
+mod clock;
+mod enqueue;
+mod error;
+mod link;
+mod maintain;
+mod queues;
+mod session;
+mod settle;
+
+use std::{
+    fs::{self, File, TryLockError},
+    path::{self, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use sqlx::{ConnectOptions as _, SqliteConnection, sqlite::SqliteConnectOptions};
+
+use self::{
+    clock::Clock,
+    error::{Step, classify},
+    session::SqliteSession,
+};
+use super::{
+    comment::Comments,
+    engine::{Engine, LaneRole, Listener, Migration, Session},
+    error::EngineError,
+};
+use crate::model::{Caller, ReplicaId};
+
+/// Where the database is and how patient its connections are.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// The database file; it and its directory come into being where they do not exist.
+    pub path: PathBuf,
+    /// How long a statement waits for the file's write lock. Within one broker only the writer lane takes it.
+    pub busy_timeout: Duration,
+    /// Prepared statements that a connection keeps.
+    pub statement_cache: usize,
+}
+
+impl SqliteOptions {
+    /// The defaults for `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), busy_timeout: Duration::from_secs(5), statement_cache: 256 }
+    }
+}
+
+/// SQLite on a file of which this process is the only user as long as the engine or one of its sessions lives.
+pub struct SqliteEngine {
+    shared: Arc<Shared>,
+}
+
+/// What all sessions of an engine share.
+struct Shared {
+    path: PathBuf,
+    options: SqliteOptions,
+    comments: Arc<Comments>,
+    clock: Clock,
+    /// The statement that makes a connection as patient as the options say, after it was made impatient for a moment.
+    patience: String,
+    /// Locked; the lock goes when it is closed.
+    _lock: File,
+}
+
+impl SqliteEngine {
+    /// Takes the file for this process alone, creates it where it does not exist, and starts the clock.
+    pub async fn open(options: SqliteOptions, comments: Arc<Comments>) -> Result<Self, EngineError> {
+        // Absolute, so that no name (`:memory:`, `file:…`) is anything but a file's.
+        let unusable = |error: &std::io::Error| {
+            EngineError::Unavailable(format!("{} cannot be used: {error}", options.path.display()))
+        };
+        let path = path::absolute(&options.path).map_err(|error| unusable(&error))?;
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).map_err(|error| unusable(&error))?;
+        }
+        let lock = lock(&path)?;
+
+        let connect = connect_options(&path, &options);
+        let mut connection = connect.connect().await.map_err(|error| classify(&error, Step::Connect))?;
+        let caller = Caller::broker("connect");
+        link::prepare(&mut connection, &comments, &caller, LaneRole::Write).await?;
+        let last = link::last_instant(&mut connection, &comments, &caller).await?;
+
+        // As whole milliseconds from our own options, not from anybody's input: a pragma takes no bound values.
+        let patience = format!("pragma busy_timeout = {}", options.busy_timeout.as_millis());
+        let clock = Clock::starting_after(last);
+        Ok(Self { shared: Arc::new(Shared { path, options, comments, clock, patience, _lock: lock }) })
+    }
+}
+
+/// Keeps a second process off the file. SQLite itself would let it in, and its clock would not be ours.
+fn lock(path: &path::Path) -> Result<File, EngineError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let unusable =
+        |error: std::io::Error| EngineError::Unavailable(format!("{} cannot be used: {error}", path.display()));
+    let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(EngineError::Unfit(format!(
+            "{} is in use by another process: an embedded database serves one broker; stop the other one, give this one a \
+             data directory of its own, or use PostgreSQL for several",
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(unusable(error)),
+    }
+}
+
+fn connect_options(path: &path::Path, options: &SqliteOptions) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .busy_timeout(options.busy_timeout)
+        .statement_cache_capacity(options.statement_cache)
+        .thread_name(|n| format!("sqlite-{n}"))
+        .disable_statement_logging() // it would log SQL text
+}
+
+#[async_trait]
+impl Engine for SqliteEngine {
+    fn system(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn lanes(&self, _connections: usize) -> Vec<LaneRole> {
+        vec![LaneRole::Write, LaneRole::Read, LaneRole::Read]
+    }
+
+    fn migrations(&self) -> &'static [Migration] {
+        &link::MIGRATIONS
+    }
+
+    async fn connect(&self, role: LaneRole) -> Result<Box<dyn Session>, EngineError> {
+        let connect = connect_options(&self.shared.path, &self.shared.options);
+        let mut connection: SqliteConnection =
+            connect.connect().await.map_err(|error| classify(&error, Step::Connect))?;
+        link::prepare(&mut connection, &self.shared.comments, &Caller::broker("connect"), role).await?;
+        Ok(Box::new(SqliteSession::new(connection, Arc::clone(&self.shared), role)))
+    }
+
+    async fn listen(&self, _replica: ReplicaId) -> Result<Option<Box<dyn Listener>>, EngineError> {
+        Ok(None) // there is no other replica
+    }
+}

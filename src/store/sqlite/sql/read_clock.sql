@@ -1,0 +1,2 @@
+-- The last instant written.
+select last_at from clock
