@@ -142,9 +142,9 @@ mod tests {
         let text = |name: &str, at: Duration| comments.text_at(&caller(name), "x", start + at).to_string();
         assert_eq!(text("a", Duration::ZERO), "/* conn_tag:a */ x");
         assert_eq!(text("b", Duration::from_secs(599)), "/* conn_tag:other */ x");
-        assert_eq!(text("a", Duration::from_secs(60)), "/* conn_tag:a */ x");
+        assert_eq!(text("a", Duration::from_mins(1)), "/* conn_tag:a */ x");
         assert_eq!(text("b", Duration::from_secs(659)), "/* conn_tag:other */ x");
-        assert_eq!(text("b", Duration::from_secs(660)), "/* conn_tag:b */ x");
+        assert_eq!(text("b", Duration::from_mins(11)), "/* conn_tag:b */ x");
         assert_eq!(text("a", Duration::from_secs(661)), "/* conn_tag:other */ x");
     }
 

@@ -14,6 +14,7 @@ mod lanes;
 mod ledger;
 mod line;
 mod merged;
+pub mod postgres;
 mod queues;
 mod request;
 pub mod schema;

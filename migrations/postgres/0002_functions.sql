@@ -1,0 +1,674 @@
+-- Acts of several steps, each one call of the broker. They are VOLATILE, so that each of their statements has a snapshot of
+-- its own: what is looked at after a lock is what was committed before the lock was had.
+--
+-- A function never changes its meaning: the next version brings one of another name, and this one goes a release later.
+--
+-- Locks are taken in this order: jobs (never waited for), idempotency keys, ordering keys, each sorted by queue and key.
+-- Answers are arrays in the order of the items: a row per item would cost more than the work.
+
+-- Lets keys go on whose head is gone. Says for each given key whether a job of it became ready, now or later. A key may be
+-- given twice. Waits for the keys' rows, which no service's transaction holds.
+create function leasehold.advance_keys(queues int[], keys text[]) returns boolean[] language plpgsql as $$
+declare
+    went_on boolean[];
+begin
+    insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
+    select u.queue_id, u.ordering_key, 0
+    from unnest(queues, keys) u (queue_id, ordering_key)
+    group by u.queue_id, u.ordering_key
+    order by u.queue_id, u.ordering_key collate "C"
+    on conflict (queue_id, ordering_key) do update set head = o.head;
+
+    with given as (
+        select u.queue_id, u.ordering_key
+        from unnest(queues, keys) u (queue_id, ordering_key)
+        group by u.queue_id, u.ordering_key
+    ),
+    headless as materialized (
+        select g.queue_id, g.ordering_key, not exists (
+            select from leasehold.job j where j.id = o.head and not j.blocked
+        ) as free
+        from given g
+        join leasehold.ordering_key o on o.queue_id = g.queue_id and o.ordering_key = g.ordering_key
+    ),
+    next as materialized (
+        select h.queue_id, h.ordering_key, h.free, case when h.free then (
+            select b.id
+            from leasehold.job b
+            where b.queue_id = h.queue_id and b.ordering_key = h.ordering_key and b.blocked
+            order by b.position
+            limit 1
+            for update
+        ) end as id
+        from headless h
+    ),
+    readied as (
+        update leasehold.job j
+        set blocked = false, ready_at = greatest(j.available_at, clock_timestamp())
+        from next n
+        where j.id = n.id
+    ),
+    headed as (
+        update leasehold.ordering_key o
+        set head = n.id
+        from next n
+        where n.id is not null and o.queue_id = n.queue_id and o.ordering_key = n.ordering_key
+    ),
+    emptied as (
+        delete from leasehold.ordering_key o
+        using next n
+        where n.free and n.id is null and o.queue_id = n.queue_id and o.ordering_key = n.ordering_key
+    )
+    select array_agg(n.id is not null order by n.queue_id, n.ordering_key collate "C") into went_on from next n;
+
+    return (
+        select array_agg(went_on[k.place] order by k.n)
+        from (
+            select u.n, dense_rank() over (order by u.queue_id, u.ordering_key collate "C") as place
+            from unnest(queues, keys) with ordinality u (queue_id, ordering_key, n)
+        ) k
+    );
+end
+$$;
+
+-- Stores jobs of which some have keys. Ids rise in the given order. Known idempotency keys make duplicates, which get the
+-- id of the job stored earlier and no ready_at; other content under one fails with LH001, the index as its detail.
+create function leasehold.enqueue_keyed(
+    queues int[], payloads bytea[], content_types text[], header_texts text[], priorities smallint[], delays bigint[],
+    starts timestamptz[], attempts int[], ordering_keys text[], idempotency_keys text[], contents bytea[],
+    retentions bigint[], traceparents text[], tracestates text[], short_wait boolean,
+    out ids bigint[], out ready_ats timestamptz[], out duplicates boolean[], out stored_at timestamptz
+) language plpgsql as $$
+declare
+    heads bigint[];
+    waits boolean[];
+    known_ids bigint[];
+    known_contents bytea[];
+    reused bigint;
+begin
+    if short_wait then
+        perform set_config('lock_timeout', '50ms', true);
+    end if;
+
+    select array_agg(nextval('leasehold.job_id_seq'::regclass)), array_agg(false)
+    into ids, duplicates
+    from generate_series(1, cardinality(queues));
+
+    if num_nonnulls(variadic idempotency_keys) > 0 then
+        with asked as (
+            select u.n, u.id, u.queue_id, u.key, u.content, u.retention
+            from unnest(ids, queues, idempotency_keys, contents, retentions)
+                with ordinality u (id, queue_id, key, content, retention, n)
+            where u.key is not null
+        ),
+        firsts as (
+            select distinct on (a.queue_id, a.key collate "C")
+                a.queue_id, a.key, a.id, a.content, a.retention,
+                count(1) over (partition by a.queue_id, a.key) - 1 as again
+            from asked a
+            order by a.queue_id, a.key collate "C", a.n
+        ),
+        known as (
+            insert into leasehold.idempotency_key as k (queue_id, key, job_id, content, hits, expires_at)
+            select f.queue_id, f.key, f.id, f.content, f.again,
+                clock_timestamp() + f.retention * interval '1 microsecond'
+            from firsts f
+            order by f.queue_id, f.key collate "C"
+            on conflict (queue_id, key) do update set
+                hits = case when k.expires_at > now() then k.hits + 1 else 0 end + excluded.hits,
+                job_id = case when k.expires_at > now() then k.job_id else excluded.job_id end,
+                content = case when k.expires_at > now() then k.content else excluded.content end,
+                expires_at = case when k.expires_at > now() then k.expires_at else excluded.expires_at end
+            returning k.job_id, k.content
+        )
+        select array_agg(k.job_id), array_agg(k.content) into known_ids, known_contents from known k;
+
+        -- The known ones came back in the order in which they were put in: that of the keys.
+        with asked as (
+            select u.n, u.id, u.content, u.key,
+                dense_rank() over (order by u.key is null, u.queue_id, u.key collate "C") as place
+            from unnest(ids, queues, idempotency_keys, contents) with ordinality u (id, queue_id, key, content, n)
+        )
+        select
+            array_agg(case when a.key is null then a.id else known_ids[a.place] end order by a.n),
+            array_agg(a.key is not null and a.id <> known_ids[a.place] order by a.n),
+            min(a.n) filter (where a.key is not null and a.content <> known_contents[a.place])
+        into ids, duplicates, reused
+        from asked a;
+
+        if reused is not null then
+            raise exception 'idempotency key in use with other content'
+                using errcode = 'LH001', detail = (reused - 1)::text;
+        end if;
+    end if;
+
+    if num_nonnulls(variadic ordering_keys) > 0 then
+        with fresh as (
+            select u.queue_id, u.ordering_key, min(u.id) as first
+            from unnest(ids, duplicates, queues, ordering_keys) u (id, duplicate, queue_id, ordering_key)
+            where not u.duplicate and u.ordering_key is not null
+            group by u.queue_id, u.ordering_key
+        ),
+        keyed as (
+            insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
+            select f.queue_id, f.ordering_key,
+                -- Jobs that leasehold.enqueue left come first, and only their adoption knows which.
+                case when exists (
+                    select from leasehold.job j
+                    where j.queue_id = f.queue_id and j.ordering_key = f.ordering_key and j.blocked
+                ) then 0 else f.first end
+            from fresh f
+            order by f.queue_id, f.ordering_key collate "C"
+            on conflict (queue_id, ordering_key) do update set head = o.head
+            returning o.queue_id, o.ordering_key, o.head
+        ),
+        -- Without this a key without a head would wait for ever: those jobs may be gone by now.
+        undecided as (
+            insert into leasehold.arrival (queue_id, ordering_key)
+            select k.queue_id, k.ordering_key from keyed k where k.head = 0
+        )
+        select array_agg(k.head) into heads from keyed k;
+    end if;
+
+    -- After the locks, so that a job that waited for its key does not become ready in the past.
+    stored_at := clock_timestamp();
+    select array_agg(f.waits order by f.n), array_agg(case when not f.waits and not f.duplicate then f.due end order by f.n)
+    into waits, ready_ats
+    from (
+        select u.n, u.duplicate,
+            greatest(u.start, stored_at + coalesce(u.delay, 0) * interval '1 microsecond') as due,
+            not u.duplicate and u.ordering_key is not null and heads[dense_rank() over (
+                order by u.duplicate or u.ordering_key is null, u.queue_id, u.ordering_key collate "C"
+            )] is distinct from u.id as waits
+        from unnest(ids, duplicates, queues, ordering_keys, delays, starts)
+            with ordinality u (id, duplicate, queue_id, ordering_key, delay, start, n)
+    ) f;
+
+    insert into leasehold.job (
+        id, position, enqueued_at, available_at, ready_at, queue_id, max_attempts, priority, blocked, ordering_key,
+        idempotency_key, content_type, traceparent, tracestate, headers, payload
+    )
+    select u.id, case when u.ordering_key is not null then u.id end, stored_at,
+        coalesce(u.start, stored_at + coalesce(u.delay, 0) * interval '1 microsecond'),
+        greatest(u.start, stored_at + coalesce(u.delay, 0) * interval '1 microsecond'),
+        u.queue_id, u.attempt, u.priority, u.waits, u.ordering_key, u.idempotency_key, u.content_type, u.traceparent,
+        u.tracestate, u.header, u.payload
+    from unnest(
+        ids, duplicates, waits, queues, payloads, content_types, header_texts, priorities, delays, starts, attempts,
+        ordering_keys, idempotency_keys, traceparents, tracestates
+    ) with ordinality u (
+        id, duplicate, waits, queue_id, payload, content_type, header, priority, delay, start, attempt, ordering_key,
+        idempotency_key, traceparent, tracestate, n
+    )
+    where not u.duplicate
+    order by u.n;
+end
+$$;
+
+-- Why items decided nothing, by code: 2 gone, 3 lease lost, 4 busy. Looked at after the act, so what it removed is gone.
+create function leasehold.explain_misses(asked bigint[], leases uuid[]) returns smallint[] language sql volatile as $$
+    select array_agg(
+        case
+            when j.lease_id = u.lease then 4
+            when j.id is not null or d.id is not null then 3
+            else 2
+        end::smallint
+        order by u.n
+    )
+    from unnest(asked, leases) with ordinality u (id, lease, n)
+    left join leasehold.job j on j.id = u.id
+    left join leasehold.dead_job d on d.id = u.id
+$$;
+
+-- Ends jobs. Outcome codes: 1 done, else as explain_misses has them. Where a key went on, readied names the queue.
+create function leasehold.ack_leases(
+    asked bigint[], leases uuid[], short_wait boolean, out outcomes smallint[], out readied int[]
+) language plpgsql as $$
+declare
+    done bigint[];
+    keyed bigint[];
+    keyed_queues int[];
+    keyed_keys text[];
+    went_on boolean[];
+begin
+    with taken as materialized (
+        select u.n, j.id
+        from unnest(asked, leases) with ordinality u (id, lease, n)
+        join leasehold.job j on j.id = u.id and j.lease_id = u.lease
+        for update of j skip locked
+    ),
+    ended as (
+        delete from leasehold.job j using taken t where j.id = t.id returning t.n, j.queue_id, j.ordering_key
+    )
+    select array_agg(e.n),
+        array_agg(e.n) filter (where e.ordering_key is not null),
+        array_agg(e.queue_id) filter (where e.ordering_key is not null),
+        array_agg(e.ordering_key) filter (where e.ordering_key is not null)
+    into done, keyed, keyed_queues, keyed_keys
+    from ended e;
+
+    if coalesce(cardinality(done), 0) = cardinality(asked) then
+        outcomes := array_fill(1::smallint, array[cardinality(asked)]);
+    else
+        outcomes := leasehold.explain_misses(asked, leases);
+        for i in 1 .. coalesce(cardinality(done), 0) loop
+            outcomes[done[i]] := 1;
+        end loop;
+    end if;
+
+    if keyed is not null then
+        if short_wait then
+            perform set_config('lock_timeout', '50ms', true);
+        end if;
+        went_on := leasehold.advance_keys(keyed_queues, keyed_keys);
+        readied := array_fill(null::int, array[cardinality(asked)]);
+        for i in 1 .. cardinality(keyed) loop
+            if went_on[i] then
+                readied[keyed[i]] := keyed_queues[i];
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+-- Gives jobs back or moves them to the dead jobs. Actions: 1 retry, 2 release, 3 reject. Where there is no delay, a retry
+-- waits for the queue's back-off at the given fraction of its ceiling: base, doubled with each attempt, up to the cap.
+create function leasehold.nack_leases(
+    asked bigint[], leases uuid[], actions smallint[], delays bigint[], fractions float8[], errors text[],
+    short_wait boolean,
+    out outcomes smallint[], out deads boolean[], out ready_ats timestamptz[], out readied int[], out settled_at timestamptz
+) language plpgsql as $$
+declare
+    done bigint[];
+    done_dead boolean[];
+    done_ready timestamptz[];
+    done_queues int[];
+    keyed bigint[];
+    keyed_queues int[];
+    keyed_keys text[];
+    went_on boolean[];
+    begun timestamptz := clock_timestamp();
+begin
+    with given as (
+        -- Given twice, the first decides.
+        select distinct on (u.id, u.lease) u.n, u.id, u.lease, u.action, u.delay, u.fraction, nullif(u.error, '') as error
+        from unnest(asked, leases, actions, delays, fractions, errors)
+            with ordinality u (id, lease, action, delay, fraction, error, n)
+        order by u.id, u.lease, u.n
+    ),
+    taken as materialized (
+        select g.n, j.id, g.action, g.error, q.dead_retention,
+            g.action = 3 or g.action = 1 and j.attempt >= j.max_attempts as dies,
+            begun + coalesce(
+                g.delay::float8,
+                case when g.action = 1 then least(
+                    q.backoff_cap::float8, q.backoff_base * power(2::float8, least(greatest(j.attempt - 1, 0), 31))
+                ) * g.fraction end,
+                0
+            ) * interval '1 microsecond' as due
+        from given g
+        join leasehold.job j on j.id = g.id and j.lease_id = g.lease
+        join leasehold.queue q on q.id = j.queue_id
+        for update of j skip locked
+    ),
+    returned as (
+        update leasehold.job j
+        set lease_id = null, lease_until = null, lease_duration = null,
+            attempt = case when t.action = 2 then greatest(j.attempt - 1, 0) else j.attempt end,
+            ready_at = greatest(j.available_at, t.due, clock_timestamp()),
+            last_error = case when t.action = 2 then coalesce(t.error, j.last_error) else t.error end
+        from taken t
+        where j.id = t.id and not t.dies
+        returning t.n, j.queue_id, j.ready_at
+    ),
+    removed as (
+        delete from leasehold.job j
+        using taken t
+        where j.id = t.id and t.dies
+        returning t.n, t.error, t.dead_retention, j.id, j.position, j.lease_number, j.enqueued_at, j.available_at,
+            j.queue_id, j.attempt, j.max_attempts, j.priority, j.ordering_key, j.idempotency_key, j.content_type,
+            j.traceparent, j.tracestate, j.headers, j.payload
+    ),
+    buried as (
+        insert into leasehold.dead_job (
+            id, position, lease_number, enqueued_at, available_at, dead_at, expires_at, queue_id, attempt, max_attempts,
+            priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers, last_error, payload
+        )
+        select r.id, r.position, r.lease_number, r.enqueued_at, r.available_at, clock_timestamp(),
+            clock_timestamp() + r.dead_retention * interval '1 microsecond', r.queue_id, r.attempt, r.max_attempts,
+            r.priority, r.ordering_key, r.idempotency_key, r.content_type, r.traceparent, r.tracestate, r.headers,
+            r.error, r.payload
+        from removed r
+    ),
+    settled as (
+        select r.n, false as dead, r.ready_at, r.queue_id, null::text as ordering_key from returned r
+        union all
+        select r.n, true, null, r.queue_id, r.ordering_key from removed r
+    )
+    select array_agg(s.n), array_agg(s.dead), array_agg(s.ready_at), array_agg(s.queue_id),
+        array_agg(s.n) filter (where s.ordering_key is not null),
+        array_agg(s.queue_id) filter (where s.ordering_key is not null),
+        array_agg(s.ordering_key) filter (where s.ordering_key is not null)
+    into done, done_dead, done_ready, done_queues, keyed, keyed_queues, keyed_keys
+    from settled s;
+
+    deads := array_fill(false, array[cardinality(asked)]);
+    ready_ats := array_fill(null::timestamptz, array[cardinality(asked)]);
+    readied := array_fill(null::int, array[cardinality(asked)]);
+    if coalesce(cardinality(done), 0) = cardinality(asked) then
+        outcomes := array_fill(1::smallint, array[cardinality(asked)]);
+    else
+        outcomes := leasehold.explain_misses(asked, leases);
+    end if;
+    for i in 1 .. coalesce(cardinality(done), 0) loop
+        outcomes[done[i]] := 1;
+        if done_dead[i] then
+            deads[done[i]] := true;
+        else
+            ready_ats[done[i]] := done_ready[i];
+            readied[done[i]] := done_queues[i];
+        end if;
+    end loop;
+
+    if keyed is not null then
+        if short_wait then
+            perform set_config('lock_timeout', '50ms', true);
+        end if;
+        went_on := leasehold.advance_keys(keyed_queues, keyed_keys);
+        for i in 1 .. cardinality(keyed) loop
+            if went_on[i] then
+                readied[keyed[i]] := keyed_queues[i];
+            end if;
+        end loop;
+    end if;
+    settled_at := clock_timestamp();
+end
+$$;
+
+-- Moves the ends of leases, to what they were granted for where no duration is given; never shortens one.
+create function leasehold.extend_leases(
+    asked bigint[], leases uuid[], durations bigint[],
+    out outcomes smallint[], out untils timestamptz[], out cancels boolean[], out extended_at timestamptz
+) language plpgsql as $$
+declare
+    moved bigint[];
+    moved_untils timestamptz[];
+    moved_cancels boolean[];
+begin
+    with given as (
+        -- Given twice, the longest duration holds for both.
+        select u.id, u.lease, array_agg(u.n) as places, bool_or(u.duration is null) as as_granted, max(u.duration) as duration
+        from unnest(asked, leases, durations) with ordinality u (id, lease, duration, n)
+        group by u.id, u.lease
+    ),
+    taken as materialized (
+        select j.id, g.places, g.as_granted, g.duration
+        from given g
+        join leasehold.job j on j.id = g.id and j.lease_id = g.lease
+        for update of j skip locked
+    ),
+    kept as (
+        update leasehold.job j
+        set lease_until = greatest(
+            j.lease_until,
+            clock_timestamp() + greatest(t.duration, case when t.as_granted then j.lease_duration end) * interval '1 microsecond'
+        )
+        from taken t
+        where j.id = t.id
+        returning t.places, j.lease_until, j.cancel_requested
+    ),
+    answered as (
+        select p.n, k.lease_until, k.cancel_requested from kept k cross join lateral unnest(k.places) p (n)
+    )
+    select array_agg(a.n order by a.n), array_agg(a.lease_until order by a.n), array_agg(a.cancel_requested order by a.n)
+    into moved, untils, cancels
+    from answered a;
+
+    extended_at := clock_timestamp();
+    if coalesce(cardinality(moved), 0) = cardinality(asked) then
+        outcomes := array_fill(1::smallint, array[cardinality(asked)]);
+        return;
+    end if;
+
+    moved_untils := untils;
+    moved_cancels := cancels;
+    outcomes := leasehold.explain_misses(asked, leases);
+    untils := array_fill(null::timestamptz, array[cardinality(asked)]);
+    cancels := array_fill(false, array[cardinality(asked)]);
+    for i in 1 .. coalesce(cardinality(moved), 0) loop
+        outcomes[moved[i]] := 1;
+        untils[moved[i]] := moved_untils[i];
+        cancels[moved[i]] := moved_cancels[i];
+    end loop;
+end
+$$;
+
+-- Makes jobs of expired leases ready, or dead where no attempt is left; the longest expired first.
+--
+-- The floor to go on from: below every expired lease that is left, such as one that somebody holds, and a second in the
+-- past, since a claim that has not committed yet is not seen. Its lease cannot end earlier than a second after its statement
+-- began, so only one whose commit takes longer than that is missed; the passes from the beginning find it.
+create function leasehold.reap_leases(
+    floor timestamptz, at_most int,
+    out jobs bigint[], out leases uuid[], out queues int[], out deads boolean[], out readied int[],
+    out next_floor timestamptz
+) language plpgsql as $$
+declare
+    keyed_queues int[];
+    keyed_keys text[];
+    went_on boolean[];
+begin
+    with taken as materialized (
+        select j.id, j.lease_id, j.attempt >= j.max_attempts as dies
+        from leasehold.job j
+        where j.lease_id is not null and j.lease_until > floor and j.lease_until <= now()
+        order by j.lease_until
+        limit at_most
+        for update skip locked
+    ),
+    returned as (
+        update leasehold.job j
+        set lease_id = null, lease_until = null, lease_duration = null,
+            ready_at = greatest(j.available_at, clock_timestamp()), last_error = 'lease expired'
+        from taken t
+        where j.id = t.id and not t.dies
+        returning j.id, t.lease_id, j.queue_id
+    ),
+    removed as (
+        delete from leasehold.job j
+        using taken t
+        where j.id = t.id and t.dies
+        returning t.lease_id, j.id, j.position, j.lease_number, j.enqueued_at, j.available_at, j.queue_id, j.attempt,
+            j.max_attempts, j.priority, j.ordering_key, j.idempotency_key, j.content_type, j.traceparent, j.tracestate,
+            j.headers, j.payload
+    ),
+    buried as (
+        insert into leasehold.dead_job (
+            id, position, lease_number, enqueued_at, available_at, dead_at, expires_at, queue_id, attempt, max_attempts,
+            priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers, last_error, payload
+        )
+        select r.id, r.position, r.lease_number, r.enqueued_at, r.available_at, clock_timestamp(),
+            clock_timestamp() + q.dead_retention * interval '1 microsecond', r.queue_id, r.attempt, r.max_attempts,
+            r.priority, r.ordering_key, r.idempotency_key, r.content_type, r.traceparent, r.tracestate, r.headers,
+            'lease expired', r.payload
+        from removed r
+        join leasehold.queue q on q.id = r.queue_id
+    ),
+    reaped as (
+        select r.id, r.lease_id, r.queue_id, false as dead, null::text as ordering_key from returned r
+        union all
+        select r.id, r.lease_id, r.queue_id, true, r.ordering_key from removed r
+    )
+    select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.lease_id), '{}'), coalesce(array_agg(r.queue_id), '{}'),
+        coalesce(array_agg(r.dead), '{}'),
+        array_agg(r.queue_id) filter (where r.ordering_key is not null),
+        array_agg(r.ordering_key) filter (where r.ordering_key is not null)
+    into jobs, leases, queues, deads, keyed_queues, keyed_keys
+    from reaped r;
+
+    readied := '{}';
+    if keyed_queues is not null then
+        went_on := leasehold.advance_keys(keyed_queues, keyed_keys);
+        select coalesce(array_agg(distinct u.queue_id), '{}')
+        into readied
+        from unnest(keyed_queues, went_on) u (queue_id, went_on)
+        where u.went_on;
+    end if;
+
+    next_floor := greatest(floor, least(now() - interval '1 second', (
+        select j.lease_until - interval '1 microsecond'
+        from leasehold.job j
+        where j.lease_id is not null and j.lease_until > floor and j.lease_until <= now()
+        order by j.lease_until
+        limit 1
+    )));
+end
+$$;
+
+-- Adopts what services left: their jobs become ready, their freed keys go on. Walks transactions from the floor on.
+--
+-- The floor to go on from: the oldest transaction that may still leave something, or of which something is left.
+create function leasehold.adopt_arrivals(
+    floor bigint, at_most int, out adopted bigint, out readied int[], out next_floor bigint
+) language plpgsql as $$
+declare
+    keyless bigint[];
+    named bigint[];
+    names text[];
+    keyed_queues int[];
+    keyed_keys text[];
+    more_queues int[];
+    more_keys text[];
+    went_on boolean[];
+begin
+    with taken as materialized (
+        select a.xact, a.id
+        from leasehold.arrival a
+        where a.xact >= floor
+        order by a.xact, a.id
+        limit at_most
+        for update skip locked
+    ),
+    removed as (
+        delete from leasehold.arrival a
+        using taken t
+        where a.xact = t.xact and a.id = t.id
+        returning a.job_id, a.queue_id, a.ordering_key, a.queue_name
+    )
+    select count(1),
+        array_agg(r.job_id) filter (where r.ordering_key is null),
+        array_agg(r.job_id) filter (where r.queue_name is not null),
+        array_agg(r.queue_name) filter (where r.queue_name is not null),
+        coalesce(array_agg(r.queue_id) filter (where r.ordering_key is not null and r.queue_name is null), '{}'),
+        coalesce(array_agg(r.ordering_key) filter (where r.ordering_key is not null and r.queue_name is null), '{}')
+    into adopted, keyless, named, names, keyed_queues, keyed_keys
+    from removed r;
+
+    if named is not null then
+        insert into leasehold.queue (name)
+        select u.name
+        from unnest(names) u (name)
+        where not exists (select from leasehold.queue q where q.name = u.name)
+        group by u.name
+        order by u.name collate "C"
+        on conflict (name) do nothing;
+
+        with moved as (
+            update leasehold.job j
+            set queue_id = q.id
+            from unnest(named, names) u (id, name)
+            join leasehold.queue q on q.name = u.name
+            where j.id = u.id and j.blocked
+            returning j.queue_id, j.ordering_key
+        )
+        select array_agg(m.queue_id), array_agg(m.ordering_key)
+        into more_queues, more_keys
+        from moved m
+        where m.ordering_key is not null;
+        keyed_queues := keyed_queues || more_queues;
+        keyed_keys := keyed_keys || more_keys;
+    end if;
+
+    readied := '{}';
+    if keyless is not null then
+        with freed as (
+            update leasehold.job j
+            set blocked = false, ready_at = greatest(j.available_at, clock_timestamp())
+            where j.id = any (keyless) and j.blocked and j.ordering_key is null
+            returning j.queue_id
+        )
+        select coalesce(array_agg(distinct f.queue_id), '{}') into readied from freed f;
+    end if;
+    if cardinality(keyed_keys) > 0 then
+        went_on := leasehold.advance_keys(keyed_queues, keyed_keys);
+        select readied || coalesce(array_agg(distinct u.queue_id), '{}')
+        into readied
+        from unnest(keyed_queues, went_on) u (queue_id, went_on)
+        where u.went_on;
+    end if;
+
+    next_floor := greatest(floor, least(
+        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+        (select a.xact from leasehold.arrival a where a.xact >= floor order by a.xact limit 1)
+    ));
+end
+$$;
+
+-- Removes dead jobs past their retention. The floor to go on from, as in reap_leases.
+create function leasehold.prune_dead_jobs(
+    floor timestamptz, at_most int, out removed bigint, out next_floor timestamptz
+) language plpgsql as $$
+begin
+    with taken as materialized (
+        select d.id
+        from leasehold.dead_job d
+        where d.expires_at > floor and d.expires_at <= now()
+        order by d.expires_at
+        limit at_most
+        for update skip locked
+    ),
+    gone as (
+        delete from leasehold.dead_job d using taken t where d.id = t.id returning d.id
+    )
+    select count(g.id) into removed from gone g;
+
+    next_floor := greatest(floor, least(now() - interval '1 minute', (
+        select d.expires_at - interval '1 microsecond'
+        from leasehold.dead_job d
+        where d.expires_at > floor and d.expires_at <= now()
+        order by d.expires_at
+        limit 1
+    )));
+end
+$$;
+
+-- Removes idempotency keys past their retention. The floor to go on from, as in reap_leases.
+create function leasehold.prune_idempotency_keys(
+    floor timestamptz, at_most int, out removed bigint, out next_floor timestamptz
+) language plpgsql as $$
+begin
+    with taken as materialized (
+        select k.queue_id, k.key
+        from leasehold.idempotency_key k
+        where k.expires_at > floor and k.expires_at <= now()
+        order by k.expires_at
+        limit at_most
+        for update skip locked
+    ),
+    gone as (
+        delete from leasehold.idempotency_key k
+        using taken t
+        where k.queue_id = t.queue_id and k.key = t.key
+        returning k.job_id
+    )
+    select count(g.job_id) into removed from gone g;
+
+    next_floor := greatest(floor, least(now() - interval '1 minute', (
+        select k.expires_at - interval '1 microsecond'
+        from leasehold.idempotency_key k
+        where k.expires_at > floor and k.expires_at <= now()
+        order by k.expires_at
+        limit 1
+    )));
+end
+$$;

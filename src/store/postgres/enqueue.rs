@@ -1,0 +1,114 @@
+//! Storing jobs.
+
+use async_trait::async_trait;
+
+use super::{
+    session::{Args, PgSession},
+    value::{Moment, get, one_each},
+};
+use crate::{
+    model::{Caller, Headers, JobId, Key, Start, Timestamp, TraceContext, time::micros},
+    store::{
+        engine::{EnqueuedRow, Enqueueing, JobRow, LockWait},
+        error::EngineError,
+    },
+};
+
+const ENQUEUE: &str = include_str!("sql/enqueue.sql");
+const ENQUEUE_KEYED: &str = include_str!("sql/enqueue_keyed.sql");
+
+#[async_trait]
+impl Enqueueing for PgSession {
+    async fn enqueue(
+        &mut self,
+        caller: &Caller,
+        jobs: &[JobRow],
+        wait: LockWait,
+    ) -> Result<Vec<EnqueuedRow>, EngineError> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Without keys there is nothing to wait for, and one insert does it.
+        let keyed = jobs.iter().any(|row| row.job.idempotency_key.is_some() || row.job.ordering_key.is_some());
+        if keyed {
+            let row = self.row(caller, ENQUEUE_KEYED, keyed_arguments(jobs, wait)?).await?;
+            let duplicates: Vec<bool> = get(&row, "enqueue_keyed", "duplicates")?;
+            stored(&row, "enqueue_keyed", &one_each(duplicates, jobs.len(), "enqueue_keyed", "duplicates")?)
+        } else {
+            let row = self.row(caller, ENQUEUE, arguments(jobs)?).await?;
+            stored(&row, "enqueue", &vec![false; jobs.len()])
+        }
+    }
+}
+
+fn stored(row: &sqlx::postgres::PgRow, act: &str, duplicates: &[bool]) -> Result<Vec<EnqueuedRow>, EngineError> {
+    let asked = duplicates.len();
+    let ids: Vec<i64> = one_each(get(row, act, "ids")?, asked, act, "ids")?;
+    let ready_ats: Vec<Option<Moment>> = one_each(get(row, act, "ready_ats")?, asked, act, "ready_ats")?;
+    let stored_at: Timestamp = get::<Moment>(row, act, "stored_at")?.0;
+    let rows = ids.into_iter().zip(ready_ats).zip(duplicates);
+    Ok(rows
+        .map(|((id, ready_at), &duplicate)| EnqueuedRow {
+            job: JobId(id),
+            duplicate,
+            ready_in: ready_at.map(|ready_at| ready_at.0.since(stored_at)),
+        })
+        .collect())
+}
+
+fn column<'a, T>(jobs: &'a [JobRow], of: impl Fn(&'a JobRow) -> T) -> Vec<T> {
+    jobs.iter().map(of).collect()
+}
+
+fn arguments(jobs: &[JobRow]) -> Result<Args, EngineError> {
+    Ok(common(jobs)?.with(column(jobs, traceparent)).with(column(jobs, tracestate)))
+}
+
+fn keyed_arguments(jobs: &[JobRow], wait: LockWait) -> Result<Args, EngineError> {
+    let contents = column(jobs, |row| row.job.idempotency_key.is_some().then(|| row.job.content_hash()));
+    Ok(common(jobs)?
+        .with(column(jobs, |row| row.job.ordering_key.as_ref().map(Key::as_str)))
+        .with(column(jobs, |row| row.job.idempotency_key.as_ref().map(Key::as_str)))
+        .with(contents.iter().map(|content| content.as_ref().map(<[u8; 32]>::as_slice)).collect::<Vec<_>>())
+        .with(column(jobs, |row| row.job.idempotency_key.is_some().then(|| micros(row.idempotency_retention))))
+        .with(column(jobs, traceparent))
+        .with(column(jobs, tracestate))
+        .with(wait == LockWait::Short))
+}
+
+/// What both statements begin with.
+fn common(jobs: &[JobRow]) -> Result<Args, EngineError> {
+    let headers = jobs.iter().map(|row| headers_text(&row.job.headers)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Args::new()
+        .with(column(jobs, |row| row.queue.0))
+        .with(column(jobs, |row| &row.job.payload[..]))
+        .with(column(jobs, |row| row.job.content_type.as_str()))
+        .with(headers)
+        .with(column(jobs, |row| i16::from(row.job.priority.level())))
+        .with(column(jobs, |row| match row.job.start {
+            Start::After(delay) => Some(micros(delay)),
+            Start::Now | Start::At(_) => None,
+        }))
+        .with(column(jobs, |row| match row.job.start {
+            Start::At(instant) => Some(Moment(instant)),
+            Start::Now | Start::After(_) => None,
+        }))
+        .with(column(jobs, |row| i32::from(row.max_attempts))))
+}
+
+/// A JSON object; nothing where there are none, which most jobs have.
+fn headers_text(headers: &Headers) -> Result<Option<String>, EngineError> {
+    if headers.is_empty() {
+        return Ok(None);
+    }
+    serde_json::to_string(headers).map(Some).map_err(|_| EngineError::Bug("headers cannot be written as JSON".into()))
+}
+
+fn traceparent(row: &JobRow) -> Option<&str> {
+    row.job.trace.as_ref().map(|trace: &TraceContext| trace.traceparent.as_str())
+}
+
+fn tracestate(row: &JobRow) -> Option<&str> {
+    let state = row.job.trace.as_ref().map(|trace: &TraceContext| trace.tracestate.as_str());
+    state.filter(|state| !state.is_empty())
+}

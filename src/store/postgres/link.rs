@@ -1,0 +1,86 @@
+//! The connection as such, and the schema behind it.
+
+use async_trait::async_trait;
+
+use super::{
+    MIGRATIONS, Migration, error, listener,
+    session::{Args, PgSession},
+    value::get,
+};
+use crate::{
+    model::Caller,
+    store::{
+        engine::{AppliedMigration, Linking, Wake},
+        error::EngineError,
+    },
+};
+
+const PING: &str = include_str!("sql/ping.sql");
+const NOTIFY: &str = include_str!("sql/notify.sql");
+const HAS_SCHEMA: &str = include_str!("sql/has_schema.sql");
+const APPLIED: &str = include_str!("sql/migrations.sql");
+const NOTE_MIGRATION: &str = include_str!("sql/note_migration.sql");
+
+/// The lock that keeps two processes from migrating at once; the number is arbitrary and ours for ever.
+const ONE_AT_A_TIME: &str = "select pg_advisory_xact_lock(5500148632171246573)";
+
+#[async_trait]
+impl Linking for PgSession {
+    async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError> {
+        self.row(caller, PING, Args::new()).await.map(drop)
+    }
+
+    async fn notify(&mut self, caller: &Caller, wakes: &[Wake]) -> Result<(), EngineError> {
+        let (channels, payloads): (Vec<String>, Vec<String>) = wakes.iter().flat_map(listener::encode).unzip();
+        if channels.is_empty() {
+            return Ok(());
+        }
+        self.rows(caller, NOTIFY, Args::new().with(channels).with(payloads)).await.map(drop)
+    }
+
+    async fn migrations(&mut self, caller: &Caller) -> Result<Vec<AppliedMigration>, EngineError> {
+        let row = self.row(caller, HAS_SCHEMA, Args::new()).await?;
+        if !get::<bool>(&row, "has_schema", "present")? {
+            return Ok(Vec::new());
+        }
+        let rows = self.rows(caller, APPLIED, Args::new()).await?;
+        rows.iter()
+            .map(|row| {
+                let number = get(row, "schema_migration", "number")?;
+                Ok(AppliedMigration { number, name: get(row, "schema_migration", "name")? })
+            })
+            .collect()
+    }
+
+    async fn migrate_one(&mut self, caller: &Caller) -> Result<Option<AppliedMigration>, EngineError> {
+        self.run_text(caller, "begin").await.map_err(error::before_commit)?;
+        match self.next_migration(caller).await {
+            Ok(applied) => {
+                self.run_text(caller, "commit").await?;
+                Ok(applied)
+            }
+            Err(why) => {
+                let why = error::before_commit(why);
+                if !why.poisons_connection() {
+                    self.run_text(caller, "rollback").await.map_err(error::before_commit)?;
+                }
+                Err(why)
+            }
+        }
+    }
+}
+
+impl PgSession {
+    /// Inside of a transaction that its caller ends.
+    async fn next_migration(&mut self, caller: &Caller) -> Result<Option<AppliedMigration>, EngineError> {
+        self.run_text(caller, ONE_AT_A_TIME).await?;
+        let applied = self.migrations(caller).await?;
+        let last = applied.last().map_or(0, |migration| migration.number);
+        let Some(Migration { number, name, text }) = MIGRATIONS.iter().find(|migration| migration.number > last) else {
+            return Ok(None);
+        };
+        self.run_text(caller, text).await?;
+        self.rows(caller, NOTE_MIGRATION, Args::new().with(*number).with(*name)).await?;
+        Ok(Some(AppliedMigration { number: *number, name: (*name).to_owned() }))
+    }
+}

@@ -1,0 +1,142 @@
+//! PostgreSQL 14 and later.
+//!
+//! Acts of one step are plain statements, acts of several are functions of the schema: either way one statement that commits
+//! by itself, so that no transaction can be left open, whatever becomes of the future that waits for it.
+
+mod claim;
+mod enqueue;
+mod error;
+mod link;
+mod listener;
+mod maintain;
+pub mod migration;
+pub mod notices;
+mod queues;
+mod session;
+mod settle;
+mod socket;
+mod value;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::{ConnectOptions, postgres::PgConnectOptions};
+
+pub use self::migration::{MIGRATIONS, Migration};
+use self::{listener::Ear, session::PgSession};
+use super::{
+    comment::Comments,
+    engine::{Engine, LaneRole, Listener, Session},
+    error::EngineError,
+};
+use crate::model::{Caller, ReplicaId};
+
+/// Prepared statements that a connection keeps: some fifteen acts of the sixteen callers whose work it mostly runs.
+const STATEMENTS: usize = 256;
+
+/// How to reach the database and what to ask of it.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// `postgres://…`
+    pub url: SecretString,
+    /// As `pg_stat_activity` shows it.
+    pub application_name: String,
+    /// The server ends a statement that takes longer.
+    pub statement_timeout: Duration,
+    /// The server ends a wait for a lock that takes longer.
+    pub lock_timeout: Duration,
+    /// Use the database though its settings may lose what was committed.
+    pub allow_lossy: bool,
+    /// Callers that have statement texts of their own at most.
+    pub callers_with_text: usize,
+    /// Callers that always have.
+    pub configured_callers: Vec<Caller>,
+}
+
+/// A PostgreSQL database.
+#[derive(Debug)]
+pub struct PostgresEngine {
+    options: PgConnectOptions,
+    settings: Settings,
+    allow_lossy: bool,
+    comments: Arc<Comments>,
+}
+
+/// Settings of our sessions, by name.
+type Settings = Arc<[(&'static str, String)]>;
+
+impl PostgresEngine {
+    /// Reads the URL; connects to nothing.
+    pub fn new(options: PostgresOptions) -> Result<Self, EngineError> {
+        let settings = settings(&options);
+        let connect: PgConnectOptions = options
+            .url
+            .expose_secret()
+            .parse()
+            .map_err(|_| EngineError::Unfit("the database URL is malformed".into()))?;
+        let connect = connect
+            .application_name(&options.application_name)
+            .statement_cache_capacity(STATEMENTS)
+            .disable_statement_logging()
+            .options(settings.iter().map(|(name, value)| (name, value)));
+        Ok(Self {
+            options: connect,
+            settings,
+            allow_lossy: options.allow_lossy,
+            comments: Arc::new(Comments::new(options.callers_with_text, options.configured_callers)),
+        })
+    }
+}
+
+/// Every statement must go by its index whatever the statistics say, and find the same plan each time: generic plans, and
+/// none of the joins that read whole tables. What a vanished broker holds must go by itself.
+fn settings(options: &PostgresOptions) -> Settings {
+    let milliseconds = |duration: Duration| format!("{}ms", duration.as_millis());
+    Arc::new([
+        ("plan_cache_mode", "force_generic_plan".to_owned()),
+        ("enable_seqscan", "off".to_owned()),
+        ("enable_hashjoin", "off".to_owned()),
+        ("enable_mergejoin", "off".to_owned()),
+        ("jit", "off".to_owned()),
+        ("default_transaction_isolation", "read committed".to_owned()),
+        ("statement_timeout", milliseconds(options.statement_timeout)),
+        ("lock_timeout", milliseconds(options.lock_timeout)),
+        ("idle_in_transaction_session_timeout", "15s".to_owned()),
+        ("client_connection_check_interval", "5s".to_owned()),
+        ("tcp_user_timeout", "10s".to_owned()),
+        ("tcp_keepalives_idle", "10".to_owned()),
+        ("TimeZone", "UTC".to_owned()),
+        ("search_path", "pg_catalog, leasehold".to_owned()),
+    ])
+}
+
+#[async_trait]
+impl Engine for PostgresEngine {
+    fn system(&self) -> &'static str {
+        "postgresql"
+    }
+
+    /// One connection is the listener's and one sends wake-ups; of the rest two take nothing but settling where two are left
+    /// for everything.
+    fn lanes(&self, connections: usize) -> Vec<LaneRole> {
+        let working = connections.saturating_sub(2).max(1);
+        let settling = match working {
+            1 => 0,
+            2 | 3 => 1,
+            _ => 2,
+        };
+        let any = std::iter::repeat_n(LaneRole::Any, working - settling);
+        any.chain(std::iter::repeat_n(LaneRole::Settle, settling)).chain([LaneRole::Notify]).collect()
+    }
+
+    async fn connect(&self, _role: LaneRole) -> Result<Box<dyn Session>, EngineError> {
+        let session = PgSession::open(self).await?;
+        Ok(Box::new(session))
+    }
+
+    async fn listen(&self, replica: ReplicaId) -> Result<Option<Box<dyn Listener>>, EngineError> {
+        let ear = Ear::open(self, replica).await?;
+        Ok(Some(Box::new(ear)))
+    }
+}

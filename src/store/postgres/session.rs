@@ -1,0 +1,188 @@
+//! One connection: how it is opened and how a statement runs on it.
+
+use std::sync::Arc;
+
+use sqlx::{
+    Arguments, AssertSqlSafe, ConnectOptions, Encode, Executor, PgConnection, Postgres, Type,
+    postgres::{PgArguments, PgRow},
+};
+
+use super::{
+    PostgresEngine, error,
+    notices::{casts_doubt, watched},
+    socket::{OwnSocket, Sign},
+    value::get,
+};
+use crate::{
+    model::Caller,
+    store::{comment::Comments, error::EngineError},
+};
+
+const CHECK: &str = include_str!("sql/check.sql");
+const CONFIGURE: &str = include_str!("sql/configure.sql");
+const PING: &str = include_str!("sql/ping.sql");
+
+/// Oldest version whose planner and statistics functions the statements were tried on.
+const OLDEST_VERSION: i32 = 140_000;
+
+/// A session on a connection of its own.
+pub(super) struct PgSession {
+    connection: PgConnection,
+    pub(super) comments: Arc<Comments>,
+    socket: Option<OwnSocket>,
+    /// The server's messages are not in English.
+    translated: bool,
+}
+
+impl PgSession {
+    /// Connects, and refuses a database that cannot carry the promises.
+    pub(super) async fn open(engine: &PostgresEngine) -> Result<Self, EngineError> {
+        let connection = engine.options.connect().await.map_err(|error| error::of_connect(&error))?;
+        let mut session = Self { connection, comments: engine.comments.clone(), socket: None, translated: false };
+        session.check(engine).await.map_err(error::before_commit)?;
+        Ok(session)
+    }
+
+    async fn check(&mut self, engine: &PostgresEngine) -> Result<(), EngineError> {
+        let caller = Caller::broker("lane");
+        let row = self.row(&caller, CHECK, Args::new()).await?;
+        let is = |column: &str| get::<bool>(&row, "check", column);
+
+        if get::<i32>(&row, "check", "version")? < OLDEST_VERSION {
+            return Err(EngineError::Unfit("the server is older than PostgreSQL 14: upgrade it".into()));
+        }
+        if is("in_recovery")? || is("read_only")? {
+            return Err(EngineError::Unavailable("the database is read-only".into()));
+        }
+        for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
+            if !is(setting)? && !engine.allow_lossy {
+                return Err(EngineError::Unfit(format!(
+                    "the server has {setting} off and may lose what it committed: switch it on, or allow lossy settings"
+                )));
+            }
+        }
+        if !is("settings_taken")? {
+            // A pooler between us and the server may have swallowed them.
+            let (names, values): (Vec<&str>, Vec<&str>) =
+                engine.settings.iter().map(|(name, value)| (*name, value.as_str())).unzip();
+            self.rows(&caller, CONFIGURE, Args::new().with(names).with(values)).await?;
+        }
+
+        let language: String = get(&row, "check", "lc_messages")?;
+        self.translated =
+            !(language.is_empty() || ["C", "POSIX", "en"].iter().any(|english| language.starts_with(english)));
+        let host: Option<String> = get(&row, "check", "client_host")?;
+        let port: Option<i32> = get(&row, "check", "client_port")?;
+        self.socket = own_socket(host.as_deref(), port);
+        Ok(())
+    }
+
+    /// Runs an act's one statement to its end and answers with its rows.
+    pub(super) async fn rows(
+        &mut self,
+        caller: &Caller,
+        statement: &'static str,
+        arguments: Args,
+    ) -> Result<Vec<PgRow>, EngineError> {
+        let arguments = arguments.0?;
+        self.see_that_it_lives(caller).await?;
+        let text = self.comments.text(caller, statement);
+        // All rows, up to the server's last word: an answer that is left half read hides the error of its commit.
+        let query = sqlx::query_with(AssertSqlSafe(text), arguments);
+        let (answer, warnings) = watched(self.connection.fetch_all(query)).await;
+        let rows = answer.map_err(|error| error::of_statement(&error))?;
+        self.heed(&warnings)?;
+        Ok(rows)
+    }
+
+    /// The same for a statement whose answer is one row.
+    pub(super) async fn row(
+        &mut self,
+        caller: &Caller,
+        statement: &'static str,
+        arguments: Args,
+    ) -> Result<PgRow, EngineError> {
+        let mut rows = self.rows(caller, statement, arguments).await?;
+        match (rows.pop(), rows.is_empty()) {
+            (Some(row), true) => Ok(row),
+            _ => Err(EngineError::Bug("not one row".into())),
+        }
+    }
+
+    /// Runs a text without arguments, which may be several statements.
+    pub(super) async fn run_text(&mut self, caller: &Caller, text: &str) -> Result<(), EngineError> {
+        let text = self.comments.once(caller, text);
+        let (answer, warnings) = watched(self.connection.execute(sqlx::raw_sql(AssertSqlSafe(text)))).await;
+        answer.map_err(|error| error::of_statement(&error))?;
+        self.heed(&warnings)
+    }
+
+    fn heed(&self, warnings: &[String]) -> Result<(), EngineError> {
+        if warnings.iter().any(|warning| casts_doubt(warning, self.translated)) {
+            return Err(EngineError::Unknown("the wait for a synchronous standby was cancelled".into()));
+        }
+        Ok(())
+    }
+
+    /// Tells a connection that the server has closed from one that breaks under the statement: after the first, nothing was
+    /// sent.
+    async fn see_that_it_lives(&mut self, caller: &Caller) -> Result<(), EngineError> {
+        match self.socket.as_ref().map(OwnSocket::sign) {
+            None | Some(Sign::Quiet) => Ok(()),
+            Some(Sign::Closed) => Err(EngineError::NotSent("the server had closed the connection".into())),
+            Some(Sign::Unasked) => {
+                let text = self.comments.text(caller, PING);
+                match self.connection.fetch_all(sqlx::query(AssertSqlSafe(text))).await {
+                    Ok(_) => Ok(()),
+                    Err(_) => Err(EngineError::NotSent("the server was closing the connection".into())),
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for PgSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PgSession").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+/// The connection's socket with its options set, where that can be had; what cannot be is said once.
+pub(super) fn own_socket(host: Option<&str>, port: Option<i32>) -> Option<OwnSocket> {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let found = OwnSocket::find(host, port).and_then(|socket| match socket {
+        Some(socket) => socket.watch_peer().map(|()| Some(socket)),
+        None => Ok(None),
+    });
+    match found {
+        Ok(Some(socket)) => Some(socket),
+        Ok(None) => None,
+        Err(error) => {
+            SAID.call_once(|| {
+                tracing::info!(error = %error.kind(), "keepalives of database connections stay as the system has them");
+            });
+            None
+        }
+    }
+}
+
+/// Arguments of a statement, in order.
+pub(super) struct Args(Result<PgArguments, EngineError>);
+
+impl Args {
+    pub(super) fn new() -> Self {
+        Self(Ok(PgArguments::default()))
+    }
+
+    pub(super) fn with<'q, T>(mut self, value: T) -> Self
+    where
+        T: Encode<'q, Postgres> + Type<Postgres>,
+    {
+        if let Ok(arguments) = &mut self.0
+            && arguments.add(value).is_err()
+        {
+            self.0 = Err(EngineError::Bug("an argument cannot be encoded".into()));
+        }
+        self
+    }
+}

@@ -1,0 +1,79 @@
+//! The connection's socket, which the driver does not show.
+//!
+//! Where kernel and container allow it, the process gets a second descriptor of its own socket: to have keepalives and a
+//! bound on unacknowledged data, so that a vanished server is noticed, and to see before an act whether the server closed
+//! the connection, so that the act can run on another one as if nothing had been. Elsewhere all works without: an act on a
+//! closed connection is then unknown rather than known not to be sent.
+
+use std::{
+    fs, io,
+    mem::MaybeUninit,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use socket2::{Socket, TcpKeepalive};
+
+/// What a look at the socket tells about the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// Nothing speaks against it.
+    Quiet,
+    /// The server said something unasked, perhaps good-bye.
+    Unasked,
+    /// The server closed it.
+    Closed,
+}
+
+/// A second descriptor of a connection's socket.
+#[derive(Debug)]
+pub(super) struct OwnSocket(Socket);
+
+impl OwnSocket {
+    /// The socket whose near end is `host`:`port` as the server sees it; nothing where there is none, as behind NAT, a pooler
+    /// or on a Unix socket.
+    pub(super) fn find(host: Option<&str>, port: Option<i32>) -> io::Result<Option<Self>> {
+        let (Some(Ok(host)), Some(Ok(port))) = (host.map(str::parse::<IpAddr>), port.map(u16::try_from)) else {
+            return Ok(None);
+        };
+        let near_end = SocketAddr::new(host, port);
+        let process = pidfd_open(getpid(), PidfdFlags::empty())?;
+        for entry in fs::read_dir("/proc/self/fd")? {
+            let entry = entry?;
+            // Descriptors may be closed while we look: such are not ours.
+            let is_socket = fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+            let Ok(number) = entry.file_name().to_string_lossy().parse() else { continue };
+            if !is_socket {
+                continue;
+            }
+            let Ok(descriptor) = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) else { continue };
+            let socket = Socket::from(descriptor);
+            if socket.local_addr().ok().and_then(|address| address.as_socket()) == Some(near_end) {
+                return Ok(Some(Self(socket)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the kernel notice within some 10 s that the peer is gone.
+    pub(super) fn watch_peer(&self) -> io::Result<()> {
+        self.0.set_tcp_nodelay(true)?;
+        self.0.set_tcp_user_timeout(Some(Duration::from_secs(10)))?;
+        let keepalive =
+            TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(2)).with_retries(3);
+        self.0.set_tcp_keepalive(&keepalive)
+    }
+
+    /// Looks without taking anything; the driver made the socket non-blocking.
+    pub(super) fn sign(&self) -> Sign {
+        let mut byte = [MaybeUninit::uninit()];
+        match self.0.peek(&mut byte) {
+            Ok(0) => Sign::Closed,
+            Ok(_) => Sign::Unasked,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sign::Quiet,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Sign::Unasked,
+            Err(_) => Sign::Closed,
+        }
+    }
+}

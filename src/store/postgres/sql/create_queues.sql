@@ -1,0 +1,12 @@
+-- Brings queues named $1 into being, with settings $2 to $9. Others may do the same at this moment: look again afterwards.
+-- Those that exist are left out before, since a conflict would use up a number.
+insert into leasehold.queue (
+    name, lease_duration, max_attempts, backoff_base, backoff_cap, idempotency_retention, dead_retention, max_backlog_jobs,
+    max_backlog_bytes
+)
+select u.name, $2::bigint, $3::int, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint
+from unnest($1::text[]) u (name)
+where not exists (select from leasehold.queue q where q.name = u.name)
+group by u.name
+order by u.name collate "C"
+on conflict (name) do nothing

@@ -1,0 +1,5 @@
+-- The queues named $1 that exist.
+select q.id, q.name, q.lease_duration, q.max_attempts, q.backoff_base, q.backoff_cap, q.idempotency_retention,
+    q.dead_retention, q.max_backlog_jobs, q.max_backlog_bytes
+from leasehold.queue q
+where q.name = any ($1::text[])

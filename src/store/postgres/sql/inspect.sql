@@ -1,0 +1,7 @@
+-- Which of the leases $2 of jobs $1 hold, and until when.
+select array_agg(coalesce(j.lease_id = u.lease, false) order by u.n) as holds,
+    array_agg(j.lease_until order by u.n) as untils,
+    array_agg(coalesce(j.cancel_requested, false) order by u.n) as cancels,
+    clock_timestamp() as looked_at
+from unnest($1::bigint[], $2::uuid[]) with ordinality u (id, lease, n)
+left join leasehold.job j on j.id = u.id
