@@ -1,1 +1,268 @@
-//! Passes that keep the tables in order.
+//! Passes that keep the tables in order. This file holds the only loop; each pass supplies one bounded step.
+//!
+//! A pass walks an index that rows leave at its left end, from a floor that it remembers. Every ten minutes it walks from the
+//! beginning, for what a floor can miss. While it finds nothing it takes at most a twentieth of one lane's time; while it finds
+//! much, its next step follows at once.
+
+mod arrivals;
+mod pruner;
+mod reaper;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use rand::Rng as _;
+use tokio::{task::JoinSet, time::sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use self::{
+    arrivals::Arrivals,
+    pruner::{DeadJobs, IdempotencyKeys},
+    reaper::Reaper,
+};
+use crate::{dispatch::Dispatch, model::Failure, store::Store};
+
+/// How often passes run. The defaults are those that the documentation states.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UpkeepOptions {
+    /// Between two passes of the reaper.
+    pub reaper_interval: Duration,
+    /// Between two passes over the arrivals.
+    pub arrivals_interval: Duration,
+    /// Between two passes of the pruner.
+    pub pruner_interval: Duration,
+    /// Rows in one statement.
+    pub step: usize,
+    /// Between two walks from the beginning.
+    pub full_walk_interval: Duration,
+    /// Whether passes begin at what they remember, and not before everything.
+    pub floors: bool,
+}
+
+impl Default for UpkeepOptions {
+    fn default() -> Self {
+        Self {
+            reaper_interval: Duration::from_secs(1),
+            arrivals_interval: Duration::from_secs(1),
+            pruner_interval: Duration::from_mins(1),
+            step: 1_000,
+            full_walk_interval: Duration::from_mins(10),
+            floors: true,
+        }
+    }
+}
+
+/// Passes run at least this often, however long one takes and however often it failed.
+const SLOWEST: Duration = Duration::from_secs(10);
+/// A pass that finds nothing takes at most this part of the time.
+const SHARE: u32 = 20;
+
+/// One bounded step of a pass.
+#[async_trait]
+trait Pass: Send + 'static {
+    /// For logs and metrics.
+    fn name(&self) -> &'static str;
+
+    /// Forgets its floor: the next step walks from the beginning.
+    fn start_over(&mut self);
+
+    /// Does at most `limit` rows.
+    async fn run_once(&mut self, limit: usize) -> Result<Step, Failure>;
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Step {
+    /// Rows changed or removed.
+    rows: usize,
+    /// There may be more to do at once.
+    more: bool,
+}
+
+impl Step {
+    /// A step that stopped at its limit has more to do.
+    fn of(rows: usize, limit: usize) -> Self {
+        Self { rows, more: rows >= limit }
+    }
+}
+
+/// What a pass did since the start, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PassCounts {
+    /// Steps that went through.
+    pub steps: u64,
+    /// Steps that failed.
+    pub failures: u64,
+    /// Rows changed or removed.
+    pub rows: u64,
+    /// Time that steps took.
+    pub busy: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    steps: AtomicU64,
+    failures: AtomicU64,
+    rows: AtomicU64,
+    busy_micros: AtomicU64,
+}
+
+/// The running passes.
+pub struct Upkeep {
+    stop: CancellationToken,
+    loops: JoinSet<()>,
+    counters: Vec<(&'static str, Arc<Counters>)>,
+}
+
+impl Upkeep {
+    /// Starts all passes on the current runtime.
+    pub fn start(store: Store, dispatch: Dispatch, options: UpkeepOptions) -> Self {
+        let mut upkeep = Self { stop: CancellationToken::new(), loops: JoinSet::new(), counters: Vec::new() };
+        let (reaper, arrivals, pruner) = (options.reaper_interval, options.arrivals_interval, options.pruner_interval);
+        upkeep.run(Reaper::new(store.clone(), dispatch.clone()), reaper, &options);
+        upkeep.run(Arrivals::new(store.clone(), dispatch), arrivals, &options);
+        upkeep.run(DeadJobs::new(store.clone()), pruner, &options);
+        upkeep.run(IdempotencyKeys::new(store), pruner, &options);
+        upkeep
+    }
+
+    fn run(&mut self, pass: impl Pass, interval: Duration, options: &UpkeepOptions) {
+        let counters = Arc::new(Counters::default());
+        self.counters.push((pass.name(), counters.clone()));
+        self.loops.spawn(keep_up(pass, interval, *options, counters, self.stop.clone()));
+    }
+
+    /// What each pass did since the start.
+    pub fn counts(&self) -> Vec<(&'static str, PassCounts)> {
+        self.counters.iter().map(|(name, counters)| (*name, counters.read())).collect()
+    }
+
+    /// Ends all passes after the step that each is in.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.loops.join_next().await {
+            if let Err(failure) = ended {
+                warn!(%failure, "an upkeep pass has ended early");
+            }
+        }
+    }
+}
+
+impl Counters {
+    fn read(&self) -> PassCounts {
+        PassCounts {
+            steps: self.steps.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            rows: self.rows.load(Ordering::Relaxed),
+            busy: Duration::from_micros(self.busy_micros.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn count(&self, result: &Result<Step, Failure>, took: Duration) {
+        match result {
+            Ok(step) => {
+                self.steps.fetch_add(1, Ordering::Relaxed);
+                self.rows.fetch_add(step.rows as u64, Ordering::Relaxed);
+            }
+            Err(_) => drop(self.failures.fetch_add(1, Ordering::Relaxed)),
+        }
+        self.busy_micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// The loop.
+async fn keep_up(
+    mut pass: impl Pass,
+    interval: Duration,
+    options: UpkeepOptions,
+    counters: Arc<Counters>,
+    stop: CancellationToken,
+) {
+    let mut full_walk_at = Instant::now() + options.full_walk_interval;
+    let mut failures = 0_u32;
+    let mut pause = interval;
+    loop {
+        // A little early rather than late, and not in step with other replicas.
+        let wait = pause.mul_f64(rand::rng().random_range(0.85..=1.0));
+        if stop.run_until_cancelled(sleep(wait)).await.is_none() {
+            return;
+        }
+        let began = Instant::now();
+        if !options.floors || began >= full_walk_at {
+            pass.start_over();
+            full_walk_at = began + options.full_walk_interval;
+        }
+        let result = pass.run_once(options.step).await;
+        let took = began.elapsed();
+        counters.count(&result, took);
+        pause = pause_after(&result, took, interval, failures);
+        match result {
+            Ok(step) => {
+                if failures > 0 {
+                    info!(pass = pass.name(), "upkeep works again");
+                }
+                failures = 0;
+                if step.rows > 0 {
+                    debug!(pass = pass.name(), rows = step.rows, took_ms = took.as_millis(), "upkeep");
+                }
+            }
+            Err(failure) => {
+                if failures == 0 {
+                    warn!(pass = pass.name(), %failure, "upkeep failed and is tried again");
+                }
+                failures = failures.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// How long to wait after a step; `failures` is how many failed in a row before it.
+fn pause_after(result: &Result<Step, Failure>, took: Duration, interval: Duration, failures: u32) -> Duration {
+    let slowest = SLOWEST.max(interval);
+    match result {
+        Ok(step) if step.more => Duration::ZERO,
+        Ok(step) if step.rows > 0 => interval,
+        Ok(_) => (took * SHARE).clamp(interval, slowest),
+        Err(_) => interval.saturating_mul(1 << failures.min(4)).min(slowest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Reason;
+
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    fn after(result: &Result<Step, Failure>, took_ms: u64, failures: u32) -> Duration {
+        pause_after(result, Duration::from_millis(took_ms), INTERVAL, failures)
+    }
+
+    #[test]
+    fn a_full_step_is_followed_at_once() {
+        assert_eq!(after(&Ok(Step::of(1_000, 1_000)), 500, 0), Duration::ZERO);
+        assert_eq!(after(&Ok(Step::of(999, 1_000)), 500, 0), INTERVAL);
+    }
+
+    #[test]
+    fn an_empty_walk_that_takes_long_comes_less_often_but_within_ten_seconds() {
+        assert_eq!(after(&Ok(Step::of(0, 1_000)), 5, 0), INTERVAL);
+        assert_eq!(after(&Ok(Step::of(0, 1_000)), 100, 0), Duration::from_secs(2));
+        assert_eq!(after(&Ok(Step::of(0, 1_000)), 5_000, 0), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn failures_wait_longer_each_time_up_to_ten_seconds() {
+        let fails = || Err(Failure::not_applied(Reason::DatabaseUnavailable, "away"));
+        assert_eq!(after(&fails(), 1, 0), INTERVAL);
+        assert_eq!(after(&fails(), 1, 2), 4 * INTERVAL);
+        assert_eq!(after(&fails(), 1, 60), Duration::from_secs(10));
+    }
+}

@@ -1,0 +1,283 @@
+//! The dispatcher's state and every change to it, without a runtime, a database or a clock of its own: it is told what
+//! happened and at what time, and answers with what to do.
+
+mod alarms;
+mod claims;
+mod leases;
+mod looks;
+mod names;
+mod returns;
+mod streams;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    mem,
+    time::{Duration, Instant},
+};
+
+use rand::{Rng as _, rngs::StdRng};
+
+use self::{claims::UnderWay, leases::Lease, names::Name, streams::OpenStream};
+use super::{
+    StreamsSnapshot,
+    agenda::{Agenda, Alarm},
+    buffer::Returned,
+    inbox::Mail,
+    options::DispatchOptions,
+    queue::KnownQueue,
+};
+use crate::{
+    model::{Caller, Failure, JobId, QueueId, QueueName, ReplicaId, StreamNumber},
+    store::engine::{Claim, ClaimedJob, LeaseRef, LeaseState, LookSpot, QueueRow, Sighting, Wake},
+};
+
+/// Something that the desk wants done.
+#[derive(Debug)]
+pub(super) enum Act {
+    /// Claim; the number comes back with the answer.
+    Claim { number: u64, caller: Caller, claim: Claim },
+    /// Give back what was never sent.
+    GiveBack(Vec<Returned>),
+    /// Look for work.
+    Look(Vec<LookSpot>),
+    /// See which leases still hold.
+    Inspect(Vec<LeaseRef>),
+    /// Find queues by their names.
+    Resolve { number: u64, names: Vec<QueueName> },
+    /// Tell other replicas.
+    Notify(Wake),
+}
+
+/// What became of an [`Act`].
+#[derive(Debug)]
+pub(super) enum Done {
+    Claim { number: u64, result: Result<Vec<ClaimedJob>, Failure> },
+    GiveBack { returned: Vec<Returned>, result: Result<Vec<bool>, Failure> },
+    Look { result: Result<Vec<Sighting>, Failure> },
+    Inspect { leases: Vec<LeaseRef>, result: Result<Vec<LeaseState>, Failure> },
+    Resolve { number: u64, results: Vec<(QueueName, Result<Option<QueueRow>, Failure>)> },
+}
+
+/// See the module.
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact of its own; all combinations occur")]
+pub(super) struct Desk {
+    options: DispatchOptions,
+    replica: ReplicaId,
+    random: StdRng,
+    streams: HashMap<StreamNumber, OpenStream>,
+    names: HashMap<QueueName, Name>,
+    queues: BTreeMap<QueueId, KnownQueue>,
+    leases: HashMap<JobId, Lease>,
+    agenda: Agenda,
+    acts: Vec<Act>,
+    /// Streams to look at again before this turn ends.
+    touched: BTreeSet<StreamNumber>,
+    draining: bool,
+    available: bool,
+    /// Numbers what is started, so that "since then" has a meaning.
+    sequence: u64,
+    tickets: u64,
+
+    hot: BTreeSet<QueueId>,
+    untold: BTreeSet<QueueId>,
+    /// Claims to come.
+    line: VecDeque<(QueueId, Caller)>,
+    claims: HashMap<u64, UnderWay>,
+    reserved: usize,
+
+    look_at: Instant,
+    looking: Option<Instant>,
+    look_failed: bool,
+    look_turn: QueueId,
+
+    /// Streams without credit.
+    spent: BTreeSet<StreamNumber>,
+    /// Leases to look at as soon as possible.
+    suspects: BTreeSet<JobId>,
+    inspecting: bool,
+    inspect_turn: (StreamNumber, JobId),
+
+    /// Names that streams ask for and that no queue has.
+    absent: BTreeSet<QueueName>,
+    /// Names to look up as soon as possible.
+    unresolved: BTreeSet<QueueName>,
+    resolving: bool,
+    resolve_failed: bool,
+    /// Ids of queues that no stream here asks for.
+    foreign: BTreeSet<QueueId>,
+    name_turn: Option<QueueName>,
+    ticks: u64,
+
+    returns: Vec<Returned>,
+    returning: usize,
+    /// Those whose statement failed, to be tried again together.
+    returns_again: Vec<Returned>,
+}
+
+impl Desk {
+    /// Nothing open, nothing known.
+    pub(super) fn new(options: DispatchOptions, replica: ReplicaId, random: StdRng, now: Instant) -> Self {
+        let mut agenda = Agenda::default();
+        agenda.set(now + options.look_interval, Alarm::Look);
+        agenda.set(now + options.reconcile_interval, Alarm::Reconcile);
+        Self {
+            look_at: now + options.look_interval,
+            options,
+            replica,
+            random,
+            streams: HashMap::new(),
+            names: HashMap::new(),
+            queues: BTreeMap::new(),
+            leases: HashMap::new(),
+            agenda,
+            acts: Vec::new(),
+            touched: BTreeSet::new(),
+            draining: false,
+            available: true,
+            sequence: 0,
+            tickets: 0,
+            hot: BTreeSet::new(),
+            untold: BTreeSet::new(),
+            line: VecDeque::new(),
+            claims: HashMap::new(),
+            reserved: 0,
+            looking: None,
+            look_failed: false,
+            look_turn: QueueId(i32::MIN),
+            spent: BTreeSet::new(),
+            suspects: BTreeSet::new(),
+            inspecting: false,
+            inspect_turn: (StreamNumber(0), JobId(i64::MIN)),
+            absent: BTreeSet::new(),
+            unresolved: BTreeSet::new(),
+            resolving: false,
+            resolve_failed: false,
+            foreign: BTreeSet::new(),
+            name_turn: None,
+            ticks: 0,
+            returns: Vec::new(),
+            returning: 0,
+            returns_again: Vec::new(),
+        }
+    }
+
+    /// Takes in all that happened, then decides. What to do is in [`Desk::take_acts`].
+    pub(super) fn turn(&mut self, mail: Mail, done: Vec<Done>, wakes: Vec<Wake>, now: Instant) {
+        for opening in mail.opened {
+            self.open(opening, now);
+        }
+        for done in done {
+            self.done(done, now);
+        }
+        self.read_hints(&mail.settled, &mail.extended, &mail.reaped, now);
+        for (stream, stale) in mail.stale {
+            self.stalled(stream, stale);
+        }
+        for stream in mail.taken {
+            self.taken(stream);
+        }
+        for (stream, unsent) in mail.closed {
+            self.closed(stream, unsent);
+        }
+        for stream in mail.closing {
+            self.connection_closes(stream);
+        }
+        for (queue, at) in mail.due {
+            self.remember_due(queue, at);
+        }
+        for (queue, jobs) in mail.ready {
+            self.heat(queue, jobs, true);
+        }
+        for wake in wakes {
+            self.wake(wake, now);
+        }
+        while let Some(alarm) = self.agenda.pop(now) {
+            self.ring(alarm, now);
+        }
+        while let Some(stream) = self.touched.pop_first() {
+            self.refresh(stream, now);
+        }
+        self.start_claims(now);
+        self.tell_others();
+        self.start_returns();
+        self.start_inspection();
+        self.start_resolving();
+    }
+
+    /// What to do, once.
+    pub(super) fn take_acts(&mut self) -> Vec<Act> {
+        mem::take(&mut self.acts)
+    }
+
+    /// When to turn to it at the latest.
+    pub(super) fn next_turn(&self) -> Option<Instant> {
+        self.agenda.next()
+    }
+
+    /// Whether the database can be asked at all; when it comes back, nothing waits any longer.
+    pub(super) fn set_available(&mut self, available: bool, now: Instant) {
+        if available && !self.available {
+            self.look_at_everything(now);
+        }
+        self.available = available;
+    }
+
+    /// Whether [`Desk::drain`] was called.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// After [`Desk::drain`]: nothing is under way any more.
+    pub(super) fn is_drained(&self) -> bool {
+        self.draining
+            && self.claims.is_empty()
+            && self.returns.is_empty()
+            && self.returning == 0
+            && self.returns_again.is_empty()
+    }
+
+    /// Counts for metrics.
+    pub(super) fn snapshot(&self) -> StreamsSnapshot {
+        StreamsSnapshot {
+            streams: self.streams.len(),
+            outstanding: self.leases.len(),
+            reserved: self.reserved,
+            without_credit: self.spent.len(),
+            claims_under_way: self.claims.len(),
+            queues: self.queues.len(),
+        }
+    }
+
+    fn done(&mut self, done: Done, now: Instant) {
+        match done {
+            Done::Claim { number, result } => self.claimed(number, result, now),
+            Done::GiveBack { returned, result } => self.given_back(returned, result, now),
+            Done::Look { result } => self.looked(result, now),
+            Done::Inspect { leases, result } => self.inspected(&leases, result, now),
+            Done::Resolve { number, results } => self.resolved(number, results, now),
+        }
+    }
+
+    fn wake(&mut self, wake: Wake, now: Instant) {
+        match wake {
+            Wake::Settled { replica, jobs } if replica == self.replica => self.suspect(&jobs),
+            Wake::Settled { .. } => {}
+            Wake::Ready { queues } => {
+                for queue in queues {
+                    self.heat(queue, 1, false);
+                }
+            }
+            Wake::Everything => self.look_at_everything(now),
+        }
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// `around`, up to `part` of it more or less.
+    fn jitter(&mut self, around: Duration, part: f64) -> Duration {
+        around.mul_f64(1.0 + self.random.random_range(-1.0..=1.0) * part)
+    }
+}

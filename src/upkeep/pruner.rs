@@ -1,0 +1,65 @@
+//! Dead jobs and idempotency keys past their retention.
+
+use async_trait::async_trait;
+
+use super::{Pass, Step};
+use crate::{
+    model::{Failure, Timestamp},
+    store::Store,
+};
+
+pub(super) struct DeadJobs {
+    store: Store,
+    floor: Timestamp,
+}
+
+impl DeadJobs {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, floor: Timestamp::BEGINNING }
+    }
+}
+
+#[async_trait]
+impl Pass for DeadJobs {
+    fn name(&self) -> &'static str {
+        "dead jobs"
+    }
+
+    fn start_over(&mut self) {
+        self.floor = Timestamp::BEGINNING;
+    }
+
+    async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
+        let pruned = self.store.prune_dead(self.floor, limit).await?;
+        self.floor = pruned.floor;
+        Ok(Step::of(pruned.rows, limit))
+    }
+}
+
+pub(super) struct IdempotencyKeys {
+    store: Store,
+    floor: Timestamp,
+}
+
+impl IdempotencyKeys {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, floor: Timestamp::BEGINNING }
+    }
+}
+
+#[async_trait]
+impl Pass for IdempotencyKeys {
+    fn name(&self) -> &'static str {
+        "idempotency keys"
+    }
+
+    fn start_over(&mut self) {
+        self.floor = Timestamp::BEGINNING;
+    }
+
+    async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
+        let pruned = self.store.prune_keys(self.floor, limit).await?;
+        self.floor = pruned.floor;
+        Ok(Step::of(pruned.rows, limit))
+    }
+}
