@@ -1,1 +1,109 @@
-//! The wire: services, layers, the accept loop.
+//! The wire: services, the layers before them, the accept loop.
+//!
+//! [`Api::new`] puts the services together, [`Server`] serves them, [`Health`] keeps the health service honest. Only
+//! `convert` knows both wire and model values, only `status` makes failures as the wire has them.
+
+mod connection;
+mod convert;
+mod health;
+mod layers;
+mod preface;
+mod queue;
+mod server;
+mod status;
+
+use std::{
+    convert::Infallible,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use tokio::sync::watch;
+use tonic::{body::Body, service::Routes};
+use tower::Service;
+
+use self::layers::{LayerOptions, Layers};
+pub use self::{
+    health::Health,
+    server::{Server, ServerOptions},
+};
+use crate::{
+    dispatch::Dispatch,
+    model::Limits,
+    store::Store,
+    v1::{self, queue_service_server::QueueServiceServer},
+};
+
+/// Bounds on calls.
+#[derive(Debug, Clone)]
+pub struct ApiOptions {
+    /// What requests are checked against.
+    pub limits: Limits,
+    /// Longest that a unary call may take; a client may ask for less.
+    pub request_deadline: Duration,
+    /// Bytes of one request.
+    pub request_bytes: usize,
+    /// Bytes of requests that are not complete yet, all connections together.
+    pub unread_bytes: usize,
+}
+
+impl Default for ApiOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            request_deadline: Duration::from_secs(30),
+            request_bytes: 4 << 20,
+            unread_bytes: 256 << 20,
+        }
+    }
+}
+
+/// All services behind their layers, ready for [`Server::run`].
+#[derive(Clone)]
+pub struct Api(Layers<Routes>);
+
+impl Api {
+    /// Puts the services together. They are shown as not serving until the [`Health`] that comes with them runs and `ready`
+    /// is true.
+    pub async fn new(
+        store: Store,
+        dispatch: Dispatch,
+        options: ApiOptions,
+        ready: watch::Receiver<bool>,
+    ) -> (Self, Health) {
+        let (reporter, health) = tonic_health::server::health_reporter();
+        let queue = queue::QueueApi::new(store, dispatch, options.limits);
+        let routes = Routes::new(QueueServiceServer::new(queue).max_decoding_message_size(options.request_bytes))
+            .add_service(health)
+            .add_service(reflection().build_v1().expect("the descriptor set that is compiled in is whole"))
+            .add_service(reflection().build_v1alpha().expect("the descriptor set that is compiled in is whole"))
+            .prepare();
+        let layers = LayerOptions { request_deadline: options.request_deadline, unread_bytes: options.unread_bytes };
+        (Self(Layers::new(routes, &layers)), Health::new(reporter, ready).await)
+    }
+}
+
+fn reflection() -> tonic_reflection::server::Builder<'static> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(v1::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}
+
+impl Service<Request<Body>> for Api {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        self.0.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests;

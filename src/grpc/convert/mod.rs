@@ -1,0 +1,27 @@
+//! Wire values become model values and back: the only place that knows both.
+//!
+//! Everything that a client sends is checked here, before anything runs. All faults of a request are found together, up to
+//! [`faults::Faults::AT_MOST`], each with the path of its field.
+
+mod enqueue;
+mod faults;
+mod frame;
+mod lease;
+mod nack;
+mod settle;
+mod time;
+mod tokens;
+
+pub(super) use self::{
+    enqueue::{enqueued, new_jobs},
+    frame::frame,
+    lease::{Origin, stream_spec},
+    nack::nack_items,
+    settle::{acked, extend_duration, extended, nacked},
+    tokens::Tokens,
+};
+
+/// Whether `text` is at most `max` bytes of printable ASCII.
+fn is_printable(text: &str, max: usize) -> bool {
+    text.len() <= max && text.bytes().all(|b| (0x20..=0x7e).contains(&b))
+}

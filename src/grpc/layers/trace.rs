@@ -1,0 +1,113 @@
+//! A call's id, its span, and the trace context that it came with.
+
+use std::fmt;
+
+use http::{Request, Response};
+use tonic::{
+    Code,
+    body::Body,
+    metadata::{KeyAndValueRef, MetadataMap},
+};
+use tracing::{Span, debug, field::Empty, info_span, warn};
+
+use crate::{
+    grpc::{connection::Connection, status::OUTCOME},
+    model::{Caller, Outcome, TraceContext},
+};
+
+/// Longest part of a path that the log shows: what a client sends is data of any length.
+const PATH_BYTES: usize = 128;
+
+/// Names a call in logs and failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grpc) struct RequestId(u64);
+
+impl RequestId {
+    /// A new one.
+    pub(in crate::grpc) fn draw() -> Self {
+        Self(rand::random())
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The span that a call runs in.
+pub(super) fn span(request: &Request<Body>, id: RequestId) -> Span {
+    let path = request.uri().path();
+    let path = path.get(..PATH_BYTES).unwrap_or(path.get(..path.len().min(PATH_BYTES)).unwrap_or_default());
+    let span = info_span!("call", rpc.method = path, request.id = %id, caller = Empty, client.address = Empty);
+    if let Some(connection) = request.extensions().get::<Connection>() {
+        span.record("client.address", tracing::field::display(connection.peer()));
+    }
+    span
+}
+
+/// Adds the caller to the span that the call runs in.
+pub(super) fn record_caller(caller: &Caller) {
+    Span::current().record("caller", caller.as_str());
+}
+
+/// Leaves a line in the log where a call failed: loud where it is ours to explain.
+pub(super) fn answered(answer: &Response<Body>) {
+    let Some(status) = tonic::Status::from_header_map(answer.headers()).filter(|status| status.code() != Code::Ok)
+    else {
+        return;
+    };
+    let unknown = answer.headers().get(OUTCOME).is_none_or(|outcome| outcome != Outcome::NotApplied.as_str());
+    if unknown {
+        warn!(rpc.code = ?status.code(), "call failed with unknown outcome: {}", status.message());
+    } else {
+        debug!(rpc.code = ?status.code(), "call refused: {}", status.message());
+    }
+}
+
+/// The W3C trace context of the call; nothing where it is malformed or sent twice.
+pub(in crate::grpc) fn call_trace(metadata: &MetadataMap) -> Option<TraceContext> {
+    let mut parents = metadata.get_all("traceparent").iter();
+    let parent = parents.next()?.to_str().ok()?;
+    if parents.next().is_some() {
+        return None;
+    }
+    // Several state headers are one list: https://www.w3.org/TR/trace-context/#tracestate-header
+    let states: Vec<_> = metadata
+        .iter()
+        .filter_map(|entry| match entry {
+            KeyAndValueRef::Ascii(key, value) if key.as_str() == "tracestate" => value.to_str().ok(),
+            _ => None,
+        })
+        .collect();
+    TraceContext::parse(parent, &states.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    fn metadata(pairs: &[(&'static str, &'static str)]) -> MetadataMap {
+        let mut metadata = MetadataMap::new();
+        for &(key, value) in pairs {
+            metadata.append(key, value.parse().expect("ASCII"));
+        }
+        metadata
+    }
+
+    #[test]
+    fn a_calls_trace_context_is_read_and_its_states_joined() {
+        let sent = metadata(&[("traceparent", PARENT), ("tracestate", "a=1"), ("tracestate", "b=2")]);
+        let read = call_trace(&sent).expect("well formed");
+        assert_eq!((read.traceparent.as_str(), read.tracestate.as_str()), (PARENT, "a=1,b=2"));
+    }
+
+    #[test]
+    fn a_malformed_or_doubled_trace_context_is_dropped() {
+        assert_eq!(call_trace(&metadata(&[])), None);
+        assert_eq!(call_trace(&metadata(&[("traceparent", "x")])), None);
+        assert_eq!(call_trace(&metadata(&[("traceparent", PARENT), ("traceparent", PARENT)])), None);
+    }
+}
