@@ -1,0 +1,1 @@
+"""What the wire tests and the fault tests stand on: database clusters, brokers, stubs and clients."""
