@@ -1,1 +1,69 @@
-//! The commands of the binary.
+//! The command line: `serve`, `migrate`, `demo`, `config`, `version`. Data goes to stdout, notes to stderr.
+
+mod config;
+mod exit;
+mod options;
+
+use std::io::Write as _;
+
+use clap::{ArgMatches, Command};
+
+pub use self::exit::Exit;
+
+/// Runs the program with its arguments, the program's own name first, and says how it ends.
+pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
+    match command().try_get_matches_from(arguments) {
+        Ok(matches) => dispatch(&matches),
+        Err(error) => {
+            // where even the message cannot be written there is nobody to tell
+            let written = error.print().is_ok();
+            if error.use_stderr() || !written { Exit::BadConfiguration } else { Exit::Ok }
+        }
+    }
+}
+
+fn command() -> Command {
+    Command::new("leasehold")
+        .about("A gRPC queue broker in front of the database that a team already runs")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .after_help(exit::HELP)
+        .subcommand(config::command())
+        .subcommand(Command::new("version").about("Say which version this is"))
+}
+
+fn dispatch(matches: &ArgMatches) -> Exit {
+    match matches.subcommand() {
+        Some(("config", matches)) => config::run(matches),
+        Some(("version", _)) => print(&format!("leasehold {}\n", env!("CARGO_PKG_VERSION"))),
+        _ => Exit::BadConfiguration,
+    }
+}
+
+/// Writes data to stdout. A reader that went away, as `head` does, has what it wanted.
+fn print(text: &str) -> Exit {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => exit::fail(&error),
+        _ => Exit::Ok,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_no_command_ends_as_bad_configuration() {
+        for arguments in
+            [vec!["leasehold"], vec!["leasehold", "srve"], vec!["leasehold", "config", "show", "--lane-count", "8"]]
+        {
+            assert_eq!(run(arguments.into_iter().map(Into::into)), Exit::BadConfiguration);
+        }
+    }
+}

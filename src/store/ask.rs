@@ -66,7 +66,7 @@ impl Store {
         let acquire_by = Instant::now() + self.inner.options.acquire_timeout;
         if acquire_by < call.deadline {
             tokio::select! {
-                answered = &mut answer => return read(answered),
+                answered = &mut answer => return self.read(answered),
                 () = sleep_until(acquire_by.into()) => {}
             }
             if ticket.withdraw() {
@@ -74,7 +74,7 @@ impl Store {
             }
         }
         match timeout_at(call.deadline.into(), answer).await {
-            Ok(answered) => read(answered),
+            Ok(answered) => self.read(answered),
             Err(_) if ticket.withdraw() => Err(Failure::not_applied(
                 Reason::Deadline,
                 "the deadline passed while the request waited for a database connection",
@@ -90,22 +90,23 @@ impl Store {
             Failure::not_applied(Reason::DatabaseUnavailable, "the broker has no connection to its database")
         }
     }
-}
 
-fn read<A>(answered: Result<Result<A, EngineError>, oneshot::error::RecvError>) -> Result<A, Failure> {
-    match answered {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => {
-            match &error {
-                EngineError::Bug(_) => tracing::error!(%error, "a statement's answer makes no sense"),
-                EngineError::KeyReused { .. } | EngineError::Refused(_) => {
-                    tracing::debug!(%error, "a statement failed");
+    fn read<A>(&self, answered: Result<Result<A, EngineError>, oneshot::error::RecvError>) -> Result<A, Failure> {
+        match answered {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                self.inner.counts.failed(&error);
+                match &error {
+                    EngineError::Bug(_) => tracing::error!(%error, "a statement's answer makes no sense"),
+                    EngineError::KeyReused { .. } | EngineError::Refused(_) => {
+                        tracing::debug!(%error, "a statement failed");
+                    }
+                    _ => tracing::warn!(%error, "a statement failed"),
                 }
-                _ => tracing::warn!(%error, "a statement failed"),
+                Err(error.into())
             }
-            Err(error.into())
+            // The lane gave up on the act and dropped it.
+            Err(_) => Err(Failure::unknown("the database did not answer in time")),
         }
-        // The lane gave up on the act and dropped it.
-        Err(_) => Err(Failure::unknown("the database did not answer in time")),
     }
 }

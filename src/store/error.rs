@@ -40,6 +40,21 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Its class, for metrics.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "refused",
+            Self::Conflict(_) => "conflict",
+            Self::TimedOut(_) => "timed_out",
+            Self::Unavailable(_) => "unavailable",
+            Self::NotSent(_) => "not_sent",
+            Self::Unknown(_) => "unknown",
+            Self::KeyReused { .. } => "key_reused",
+            Self::Unfit(_) => "unfit",
+            Self::Bug(_) => "bug",
+        }
+    }
+
     /// Whether the connection that it came from must not be used again.
     pub fn poisons_connection(&self) -> bool {
         matches!(self, Self::Unknown(_) | Self::NotSent(_) | Self::Unavailable(_) | Self::Unfit(_) | Self::Bug(_))

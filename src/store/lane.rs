@@ -92,15 +92,19 @@ async fn ping(lanes: &Lanes, session: &mut (dyn Session + 'static)) -> Result<()
     let (caller, started) = (Caller::broker("lane"), Instant::now());
     let answered = timeout(lanes.options.connect_timeout, session.ping(&caller)).await;
     lanes.ledger.record(&caller, started.elapsed(), Duration::ZERO);
+    lanes.counts.ran(&caller, "ping", 1, Duration::ZERO, started.elapsed());
     answered.unwrap_or_else(|_| Err(EngineError::NotSent("the database does not answer".into())))
 }
 
 async fn run_batch(lanes: &Lanes, session: &mut (dyn Session + 'static), batch: Batch<Request>) -> Option<EngineError> {
     let (ended, caller, started) = (batch.ended(), batch.caller.clone(), Instant::now());
     let oldest = batch.requests.iter().map(Queued::queued_at).min().unwrap_or(started);
+    let (kind, items) = (batch.kind.name(), batch.requests.iter().map(Queued::items).sum());
     let (unsent, poison) = dispatch(session, &caller, batch.requests, lanes.options.statement_deadline).await;
     let hold = started.elapsed();
-    lanes.ledger.record(&caller, hold, started.saturating_duration_since(oldest));
+    let wait = started.saturating_duration_since(oldest);
+    lanes.ledger.record(&caller, hold, wait);
+    lanes.counts.ran(&caller, kind, items, wait, hold);
     lanes.done(&ended, hold);
     if !unsent.is_empty() {
         lanes.put_back(&caller, unsent);

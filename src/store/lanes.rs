@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    counts::Counts,
     engine::{Engine, LaneRole, Wake},
     lane,
     ledger::Ledger,
@@ -88,9 +89,11 @@ pub(super) struct Lanes {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) options: LaneOptions,
     pub(super) ledger: Ledger,
+    pub(super) counts: Counts,
     /// True once the schema is as new as this binary.
     pub(super) schema: watch::Sender<bool>,
     state: Mutex<State>,
+    connected: AtomicUsize,
     writers: AtomicUsize,
     available: watch::Sender<bool>,
     wakes: mpsc::Sender<Wake>,
@@ -103,7 +106,7 @@ impl Lanes {
         engine: Arc<dyn Engine>,
         options: LaneOptions,
         line: LineOptions,
-        ledger: Ledger,
+        (ledger, counts): (Ledger, Counts),
         wakes: mpsc::Sender<Wake>,
     ) -> Arc<Self> {
         let roles = engine.lanes(options.lanes);
@@ -111,8 +114,10 @@ impl Lanes {
             engine,
             options,
             ledger,
+            counts,
             schema: watch::Sender::new(false),
             state: Mutex::new(State { line: Line::new(line), idle: Vec::new(), closed: false }),
+            connected: AtomicUsize::new(0),
             writers: AtomicUsize::new(0),
             available: watch::Sender::new(false),
             wakes,
@@ -142,6 +147,12 @@ impl Lanes {
     /// Requests that wait for a lane.
     pub(super) fn waiting(&self) -> usize {
         self.state().line.len()
+    }
+
+    /// Lanes that are connected: at work, and idle.
+    pub(super) fn at_work_and_idle(&self) -> (usize, usize) {
+        let idle = self.state().idle.len();
+        (self.connected.load(SeqCst).saturating_sub(idle), idle)
     }
 
     /// Puts a request into the line and wakes a lane for it.
@@ -215,6 +226,7 @@ impl Lanes {
 
     /// A lane has connected.
     pub(super) fn joined(&self, role: LaneRole, again: bool) {
+        self.connected.fetch_add(1, SeqCst);
         if writes(role) && self.writers.fetch_add(1, SeqCst) == 0 {
             self.available.send_replace(true);
         }
@@ -225,6 +237,7 @@ impl Lanes {
 
     /// A lane has lost its connection.
     pub(super) fn left(&self, role: LaneRole) {
+        self.connected.fetch_sub(1, SeqCst);
         if writes(role) && self.writers.fetch_sub(1, SeqCst) == 1 {
             self.available.send_replace(false);
         }

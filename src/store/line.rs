@@ -43,6 +43,20 @@ impl Kind {
         Self::Read,
     ];
 
+    /// For metrics.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Enqueue => "enqueue",
+            Self::EnqueueKeyed => "enqueue_keyed",
+            Self::Ack => "ack",
+            Self::Nack => "nack",
+            Self::Extend => "extend",
+            Self::GiveBack => "give_back",
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+
     fn merges(self) -> bool {
         !matches!(self, Self::Write | Self::Read)
     }

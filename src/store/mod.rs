@@ -7,6 +7,7 @@
 mod ask;
 mod backlog;
 pub mod comment;
+mod counts;
 pub mod engine;
 pub mod error;
 mod lane;
@@ -30,6 +31,7 @@ use tokio::sync::{mpsc, watch};
 
 use self::{
     backlog::Backlogs,
+    counts::Counts,
     engine::{
         AckedRow, Adopted, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, Held, JobRow, LeaseRef,
         LeaseState, LookSpot, NackRow, NackedRow, Pruned, QueueRow, Reaped, Sighting, Wake,
@@ -41,8 +43,11 @@ use self::{
     wakes::Notifier,
 };
 pub use self::{lanes::LaneOptions, ledger::Holds, line::LineOptions};
-use crate::model::{
-    Caller, Failure, LeaseId, NewJob, Outcome, QueueId, QueueName, QueueSettings, ReplicaId, Timestamp,
+use crate::{
+    model::{
+        Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, QueueSettings, ReplicaId, Timestamp,
+    },
+    telemetry::Metrics,
 };
 
 /// How the store works.
@@ -68,6 +73,8 @@ pub struct StoreOptions {
     pub ledger_callers: usize,
     /// Hints to other replicas are gathered this long.
     pub wake_gather: Duration,
+    /// What is counted goes there.
+    pub metrics: Option<Metrics>,
 }
 
 impl Default for StoreOptions {
@@ -83,6 +90,7 @@ impl Default for StoreOptions {
             queue_refresh: Duration::from_secs(5),
             ledger_callers: 1_000,
             wake_gather: Duration::from_millis(10),
+            metrics: None,
         }
     }
 }
@@ -121,6 +129,7 @@ pub struct Store {
 struct Inner {
     lanes: Arc<Lanes>,
     options: StoreOptions,
+    counts: Counts,
     queues: Queues,
     backlogs: Backlogs,
     notifier: Notifier,
@@ -134,13 +143,20 @@ impl Store {
         let replica = ReplicaId(rand::random());
         let (wakes_in, wakes) = mpsc::channel(1_024);
         let ledger = Ledger::new(options.ledger_callers);
-        let lanes =
-            Lanes::start(Arc::clone(&engine), options.lanes.clone(), options.line.clone(), ledger, wakes_in.clone());
+        let counts = Counts::new(options.metrics.clone());
+        let lanes = Lanes::start(
+            Arc::clone(&engine),
+            options.lanes.clone(),
+            options.line.clone(),
+            (ledger, counts.clone()),
+            wakes_in.clone(),
+        );
         let notifier = Notifier::start(engine, &lanes, replica, options.wake_gather, wakes_in);
         let queues = Queues::new(options.queue_refresh);
         let inner = Inner {
             lanes,
             options,
+            counts,
             queues,
             backlogs: Backlogs::default(),
             notifier,
@@ -157,6 +173,7 @@ impl Store {
         let queues: Vec<QueueId> = rows.iter().map(|row| row.queue).collect();
         let bytes = rows.iter().map(|row| row.job.weight()).sum();
         let enqueued = self.ask(call, rows, bytes, Request::Enqueue).await?;
+        self.inner.counts.enqueued(&enqueued);
         Ok(enqueued.into_iter().zip(queues).map(|(row, queue)| Stored { row, queue }).collect())
     }
 
@@ -184,12 +201,17 @@ impl Store {
 
     /// Ends jobs. Items that stay busy for a second, or until the deadline, are answered as busy.
     pub async fn ack(&self, call: &Call, leases: Vec<LeaseRef>) -> Result<Vec<AckedRow>, Failure> {
-        self.settle(call, leases, Request::Ack, |row: &AckedRow| row.held).await
+        let acked = self.settle(call, leases, Request::Ack, |row: &AckedRow| row.held).await?;
+        self.inner.counts.acked(&acked);
+        Ok(acked)
     }
 
     /// Gives jobs back, or ends them as dead. Busy items as in [`Store::ack`].
     pub async fn nack(&self, call: &Call, items: Vec<NackRow>) -> Result<Vec<NackedRow>, Failure> {
-        self.settle(call, items, Request::Nack, |row: &NackedRow| row.held).await
+        let actions: Vec<NackAction> = items.iter().map(|item| item.action).collect();
+        let nacked = self.settle(call, items, Request::Nack, |row: &NackedRow| row.held).await?;
+        self.inner.counts.nacked(&actions, &nacked);
+        Ok(nacked)
     }
 
     /// Moves the ends of leases. Busy items as in [`Store::ack`].
@@ -205,8 +227,12 @@ impl Store {
         let by = caller.clone();
         let claimed =
             self.single(&call, false, move |session| Box::pin(async move { session.claim(&by, &claim).await })).await;
-        if matches!(&claimed, Err(failure) if failure.outcome == Outcome::Unknown) {
-            tokio::spawn(self.clone().give_back_unseen(leases));
+        match &claimed {
+            Ok(jobs) => self.inner.counts.claimed(jobs),
+            Err(failure) if failure.outcome == Outcome::Unknown => {
+                tokio::spawn(self.clone().give_back_unseen(leases));
+            }
+            Err(_) => {}
         }
         claimed
     }
@@ -267,10 +293,13 @@ impl Store {
     /// See [`engine::Maintaining::reap`].
     pub async fn reap(&self, floor: Timestamp, limit: usize) -> Result<Reaped, Failure> {
         let caller = Caller::broker("reaper");
-        self.single(&self.own(caller.clone()), false, move |session| {
-            Box::pin(async move { session.reap(&caller, floor, limit).await })
-        })
-        .await
+        let reaped = self
+            .single(&self.own(caller.clone()), false, move |session| {
+                Box::pin(async move { session.reap(&caller, floor, limit).await })
+            })
+            .await?;
+        self.inner.counts.reaped(&reaped);
+        Ok(reaped)
     }
 
     /// See [`engine::Maintaining::prune_dead`].
@@ -321,6 +350,11 @@ impl Store {
     /// Requests that wait for a lane.
     pub fn waiting(&self) -> usize {
         self.inner.lanes.waiting()
+    }
+
+    /// Lanes that are connected: at work, and idle.
+    pub fn lanes(&self) -> (usize, usize) {
+        self.inner.lanes.at_work_and_idle()
     }
 
     /// Lane time per caller since the start.

@@ -1,0 +1,75 @@
+//! Rules between options, looked at when each of them is fine by itself.
+
+use super::{Config, layers::Layers};
+
+/// Bytes that a job's names, keys and framing take beside payload and headers.
+const ROOM: usize = 4 << 10;
+
+/// Notes every rule that does not hold.
+pub(super) fn check(config: &Config, layers: &mut Layers) {
+    let broker = &config.broker;
+    for (key, address) in [("listen", broker.listen), ("http_listen", broker.http_listen)] {
+        layers.require(
+            address.ip().is_loopback() || broker.insecure_plaintext,
+            &[key],
+            "must be a loopback address, since there is no TLS; insecure_plaintext (--insecure-plaintext) lifts this",
+        );
+    }
+    layers.require(
+        broker.listen != broker.http_listen || broker.listen.port() == 0,
+        &["listen", "http_listen"],
+        "must be different",
+    );
+
+    let (lanes, limits, queues) = (&config.lanes, &config.limits, &config.queues);
+    layers.require(
+        lanes.merged_lock_timeout <= lanes.lock_timeout,
+        &["lanes.merged_lock_timeout", "lanes.lock_timeout"],
+        "the first must not be longer than the second",
+    );
+    layers.require(
+        lanes.lock_timeout <= lanes.statement_timeout,
+        &["lanes.lock_timeout", "lanes.statement_timeout"],
+        "the first must not be longer than the second",
+    );
+    layers.require(
+        config.server.request_bytes <= lanes.waiting_bytes,
+        &["server.request_bytes", "lanes.waiting_bytes"],
+        "the first must not be larger than the second",
+    );
+    layers.require(
+        limits.payload_bytes + limits.header_bytes + ROOM <= config.server.request_bytes,
+        &["limits.payload_bytes", "limits.header_bytes", "server.request_bytes"],
+        "the last must hold the two before it and 4 KiB more",
+    );
+    layers.require(
+        limits.lease_min <= limits.lease_max,
+        &["limits.lease_min", "limits.lease_max"],
+        "the first must not be longer than the second",
+    );
+    layers.require(
+        (limits.lease_min..=limits.lease_max).contains(&queues.lease_duration),
+        &["queues.lease_duration", "limits.lease_min", "limits.lease_max"],
+        "the first must lie between the two others",
+    );
+    layers.require(
+        queues.max_attempts <= limits.max_attempts,
+        &["queues.max_attempts", "limits.max_attempts"],
+        "the first must not be larger than the second",
+    );
+    layers.require(
+        queues.backoff_base <= queues.backoff_cap,
+        &["queues.backoff_base", "queues.backoff_cap"],
+        "the first must not be longer than the second",
+    );
+    layers.require(
+        config.streams.per_connection <= config.server.connection_streams as usize,
+        &["streams.per_connection", "server.connection_streams"],
+        "the first must not be larger than the second, or clients wait where they would be told",
+    );
+    layers.require(
+        config.callers.names.len() <= config.callers.with_text,
+        &["callers.names", "callers.with_text"],
+        "the first must not name more callers than the second allows",
+    );
+}

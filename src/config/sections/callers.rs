@@ -1,0 +1,21 @@
+//! Business processes.
+
+use crate::{
+    config::{
+        declared::section,
+        kind::{CallerNames, Optional, Whole},
+    },
+    model::Caller,
+};
+
+section! {
+    /// Business processes that statements run for.
+    Callers as "callers" {
+        /// Callers that always have a comment text and metric series of their own.
+        names: Vec<Caller> = CallerNames { at_most: 64 };
+        /// Callers with a comment text of their own; the others run as `other`.
+        with_text: usize = Whole::new(64, 1, 256);
+        /// Lanes that one caller may hold at once; its further requests wait for their turn.
+        lanes_each: Option<usize> = Optional(Whole::new(4, 1, 256));
+    }
+}

@@ -1,0 +1,21 @@
+//! The sections of the configuration: one file and one struct each, every option declared once.
+
+mod broker;
+mod callers;
+mod lanes;
+mod limits;
+mod queues;
+mod server;
+mod streams;
+mod upkeep;
+
+pub use self::{
+    broker::{Broker, LogFormat, LogLevel},
+    callers::Callers,
+    lanes::Lanes,
+    limits::RequestLimits,
+    queues::Queues,
+    server::ServerSection,
+    streams::Streams,
+    upkeep::UpkeepSection,
+};

@@ -1,0 +1,22 @@
+//! The broker's own work.
+
+use std::time::Duration;
+
+use crate::config::{
+    declared::section,
+    kind::{Span, Whole},
+};
+
+section! {
+    /// The broker's own work: expired leases, retention, jobs that services enqueued by SQL.
+    UpkeepSection as "upkeep" {
+        /// How often expired leases are taken away.
+        reaper_interval: Duration = Span::millis(1_000, 100, 60_000);
+        /// How often jobs that services enqueued by SQL are adopted.
+        arrivals_interval: Duration = Span::millis(1_000, 100, 60_000);
+        /// How often dead jobs and idempotency keys past their retention are removed.
+        prune_interval: Duration = Span::seconds(60, 1, 86_400);
+        /// Rows that one statement of upkeep may touch.
+        batch: usize = Whole::new(1_000, 1, 10_000);
+    }
+}

@@ -1,0 +1,212 @@
+use std::{io::Write as _, time::Duration};
+
+use tempfile::NamedTempFile;
+
+use super::{
+    Config, Database, Faults, Sources,
+    kind::Given,
+    sections::{LogFormat, LogLevel},
+};
+
+fn file(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("a temporary file");
+    file.write_all(text.as_bytes()).expect("room for it");
+    file
+}
+
+fn sources(toml: Option<&NamedTempFile>, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Sources {
+    let own =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>();
+    Sources {
+        file: toml.map(|file| file.path().to_owned()),
+        environment: own(environment).into_iter().map(|(name, value)| (name, Some(value))).collect(),
+        flags: own(flags),
+    }
+}
+
+fn load(toml: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, Faults> {
+    Config::load(&sources(Some(&file(toml)), environment, flags)).map(|(config, _)| config)
+}
+
+fn faults(toml: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
+    load(toml, environment, flags).expect_err("faults").to_string()
+}
+
+#[test]
+fn defaults_are_those_that_were_promised() {
+    let (config, origins) = Config::load(&Sources::default()).expect("defaults are fine");
+    assert!(origins.is_empty());
+    assert!(matches!(config.broker.database_url, Database::Embedded));
+    assert_eq!(config.broker.listen.to_string(), "127.0.0.1:7070");
+    assert_eq!(config.broker.http_listen.to_string(), "127.0.0.1:7071");
+    assert_eq!(config.broker.data_dir.to_str(), Some("./leasehold-data"));
+    assert_eq!(config.lanes.count, 8);
+    assert_eq!(config.lanes.waiting_requests, 10_000);
+    assert_eq!(config.lanes.merged_lock_timeout, Duration::from_millis(50));
+    assert_eq!(config.server.drain_timeout, Duration::from_secs(25));
+    assert_eq!((config.broker.log_format, config.broker.log_level), (LogFormat::Human, LogLevel::Info));
+}
+
+#[test]
+fn request_limits_and_queue_settings_default_to_those_of_the_model() {
+    let (config, _) = Config::load(&Sources::default()).expect("defaults are fine");
+    assert_eq!(config.request_limits(), crate::model::Limits::default());
+    assert_eq!(config.queue_settings(), crate::model::QueueSettings::default());
+}
+
+#[test]
+fn flags_win_over_the_environment_over_the_file_over_defaults() {
+    let toml = "log_level = 'warn'\n[lanes]\ncount = 4\nidle_use = '20s'\nlock_timeout = '1s'";
+    let environment = [("LEASEHOLD_LANES_COUNT", "5"), ("LEASEHOLD_LANES_IDLE_USE", "21s")];
+    let config = load(toml, &environment, &[("lanes.count", "6")]).expect("all fine");
+    assert_eq!(config.lanes.count, 6);
+    assert_eq!(config.lanes.idle_use, Duration::from_secs(21));
+    assert_eq!(config.lanes.lock_timeout, Duration::from_secs(1));
+    assert_eq!(config.lanes.connect_timeout, Duration::from_secs(5));
+    assert_eq!(config.broker.log_level, LogLevel::Warn);
+}
+
+#[test]
+fn the_environment_may_name_the_file() {
+    let toml = file("[lanes]\ncount = 4");
+    let path = toml.path().to_str().expect("UTF-8");
+    let (config, _) = Config::load(&sources(None, &[("LEASEHOLD_CONFIG", path)], &[])).expect("all fine");
+    assert_eq!(config.lanes.count, 4);
+}
+
+#[test]
+fn all_faults_are_reported_at_once_each_with_its_place() {
+    let toml = "listn = '127.0.0.1:1'\n[lanes]\ncount = 2\n[limits]\nbatch = 1001\npayload_bytes = '4 MiB'";
+    let environment = [("LEASEHOLD_LANES_IDLE_USE", "30"), ("LEASEHOLD_DATABSE_URL", "postgres://u:hunter2@db/app")];
+    let flags = [("drain", ""), ("http_listen", "0.0.0.0:7071"), ("streams.heartbeat", "0s")];
+    let text = faults(toml, &environment, &flags[1..]);
+    for part in [
+        ": listn: is no option; did you mean listen?",
+        ": lanes.count: must be a whole number from 3 to 256, and is '2'",
+        ": limits.batch: must be a whole number from 1 to 1000, and is '1001'",
+        ": limits.payload_bytes: must be a size from 1 to 3 MiB, and is '4 MiB'",
+        "LEASEHOLD_LANES_IDLE_USE: must be a length of time from 1s to 10m with its unit",
+        "LEASEHOLD_DATABSE_URL: is no option; did you mean LEASEHOLD_DATABASE_URL?",
+        "--streams-heartbeat: must be a length of time from 1s to 10m",
+        "--http-listen: must be a loopback address",
+        "has 8 faults",
+    ] {
+        assert!(text.contains(part), "'{part}' is missing in {text}");
+    }
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn a_fault_in_a_layer_that_another_one_covers_is_a_fault() {
+    let text = faults("[lanes]\ncount = 0", &[], &[("lanes.count", "8")]);
+    assert!(text.contains(": lanes.count: must be"), "{text}");
+}
+
+#[test]
+fn unknown_sections_are_named_with_the_nearest_one() {
+    let text = faults("[lane]\ncount = 8\n[nonsense]\na = 1", &[], &[]);
+    assert!(text.contains("[lane]: is no section; did you mean lanes?"), "{text}");
+    assert!(text.contains("[nonsense]: is no section"), "{text}");
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_named_with_its_line_and_not_quoted() {
+    let text = faults("log_level = 'info'\ndatabase_url = 'postgres://u:hunter2@db", &[], &[]);
+    assert!(text.contains(", line 2: must be TOML"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn a_file_that_is_missing_is_a_fault_of_who_named_it() {
+    let missing = Sources { file: Some("/nonexistent/leasehold.toml".into()), ..Sources::default() };
+    let text = Config::load(&missing).expect_err("no such file").to_string();
+    assert!(text.contains("--config: /nonexistent/leasehold.toml cannot be read"), "{text}");
+}
+
+#[test]
+fn values_of_the_wrong_type_are_faults() {
+    let text =
+        faults("listen = ['a', 'b']\nmigrate = 1\ndata_dir = ''\n[lanes]\ncount = 8.5\nidle_use = {a = 1}", &[], &[]);
+    for key in [": listen: ", ": migrate: ", ": data_dir: ", ": lanes.count: ", ": lanes.idle_use: "] {
+        assert!(text.contains(key), "'{key}' is missing in {text}");
+    }
+}
+
+#[test]
+fn addresses_that_others_reach_need_a_word_of_consent() {
+    for key in ["listen", "http_listen"] {
+        for address in ["0.0.0.0:1", "[::]:1", "192.0.2.7:1"] {
+            let refused = faults("", &[], &[(key, address)]);
+            assert!(refused.contains("must be a loopback address"), "{refused}");
+            load("", &[], &[(key, address), ("insecure_plaintext", "true")]).expect("consent was given");
+        }
+        load("", &[], &[(key, "[::1]:1")]).expect("loopback needs none");
+    }
+}
+
+#[test]
+fn rules_between_options_name_every_one_of_them() {
+    let text = faults(
+        "[lanes]\nmerged_lock_timeout = '3s'\n[queues]\nbackoff_base = '1h'",
+        &[("LEASEHOLD_LIMITS_LEASE_MIN", "1m")],
+        &[("limits.payload_bytes", "3 MiB"), ("server.request_bytes", "3 MiB")],
+    );
+    for part in [
+        "lanes.merged_lock_timeout and lanes.lock_timeout (its default): the first must not be longer",
+        "queues.backoff_base and queues.backoff_cap (its default): the first must not be longer",
+        "queues.lease_duration (its default) and LEASEHOLD_LIMITS_LEASE_MIN and",
+        "--limits-payload-bytes and limits.header_bytes (its default) and --server-request-bytes: the last must hold",
+    ] {
+        assert!(text.contains(part), "'{part}' is missing in {text}");
+    }
+}
+
+#[test]
+fn the_largest_payload_that_may_be_configured_fits_the_default_request() {
+    load("[limits]\npayload_bytes = '3 MiB'", &[], &[]).expect("3 MiB is promised");
+}
+
+#[test]
+fn a_password_does_not_show_in_debug_output() {
+    let config = load("", &[("LEASEHOLD_DATABASE_URL", "postgres://u:hunter2@db/app")], &[]).expect("a fine URL");
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn none_takes_back_what_a_lower_layer_said() {
+    let toml = "[queues]\nmax_backlog_jobs = 10";
+    assert_eq!(load(toml, &[], &[]).expect("fine").queues.max_backlog_jobs, Some(10));
+    assert_eq!(load(toml, &[], &[("queues.max_backlog_jobs", "none")]).expect("fine").queues.max_backlog_jobs, None);
+}
+
+#[test]
+fn every_option_has_a_line_of_documentation_and_a_default_that_it_accepts() {
+    let options: Vec<_> = Config::sections().into_iter().flat_map(|section| section.options).collect();
+    assert!(options.len() > 60);
+    for option in options {
+        assert!(option.doc.ends_with('.'), "{}: {}", option.key, option.doc);
+        assert!(!option.description.range.is_empty(), "{}", option.key);
+        if !option.description.default.is_empty() {
+            let said = sources(None, &[], &[(&option.key, &option.description.default)]);
+            assert!(Config::load(&said).is_ok(), "{} = {}", option.key, option.description.default);
+        }
+    }
+}
+
+#[test]
+fn an_empty_value_is_never_taken_for_no_value() {
+    let text = faults("", &[("LEASEHOLD_DATABASE_URL", "")], &[]);
+    assert!(text.contains("LEASEHOLD_DATABASE_URL: must not be empty"), "{text}");
+    assert!(Given::One(String::new()).single().is_err());
+}
+
+#[test]
+fn the_reference_page_is_what_the_declarations_say() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md")).expect("the page");
+    assert!(
+        page == super::reference(),
+        "docs/configuration.md is stale: leasehold config docs > docs/configuration.md"
+    );
+}

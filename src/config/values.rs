@@ -1,0 +1,38 @@
+//! The configuration as values of the model.
+
+use super::Config;
+use crate::model::{Backoff, Limits, QueueSettings};
+
+impl Config {
+    /// Bounds on what one request may hold.
+    pub fn request_limits(&self) -> Limits {
+        let limits = &self.limits;
+        Limits {
+            payload_bytes: limits.payload_bytes,
+            header_entries: limits.header_entries,
+            header_bytes: limits.header_bytes,
+            batch: limits.batch,
+            queues_per_stream: limits.queues_per_stream,
+            max_in_flight: limits.max_in_flight,
+            delay: limits.delay,
+            lease_min: limits.lease_min,
+            lease_max: limits.lease_max,
+            max_attempts: limits.max_attempts,
+            error_bytes: limits.error_bytes,
+        }
+    }
+
+    /// Settings of a queue that comes into being with its first job.
+    pub fn queue_settings(&self) -> QueueSettings {
+        let queues = &self.queues;
+        QueueSettings {
+            lease_duration: queues.lease_duration,
+            max_attempts: queues.max_attempts,
+            backoff: Backoff { base: queues.backoff_base, cap: queues.backoff_cap },
+            idempotency_retention: queues.idempotency_retention,
+            dead_retention: queues.dead_retention,
+            max_backlog_jobs: queues.max_backlog_jobs,
+            max_backlog_bytes: queues.max_backlog_bytes.map(|bytes| bytes as u64),
+        }
+    }
+}

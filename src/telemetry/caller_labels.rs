@@ -1,0 +1,79 @@
+//! Labels of callers: as many as there may be, the rest together as `other`.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use opentelemetry::KeyValue;
+
+use crate::model::Caller;
+
+/// Key of the label that names a caller, the same word that stands in the SQL comment.
+const KEY: &str = "conn_tag";
+
+/// Label sets by caller. Those known from the start and the broker's own always have one; of the others the first
+/// `at_most` do. A series, once begun, is never given up: its sum must stay exact.
+pub(super) struct CallerLabels {
+    known: RwLock<HashMap<Caller, Arc<[KeyValue]>>>,
+    other: Arc<[KeyValue]>,
+    more: usize,
+    pool: KeyValue,
+}
+
+impl CallerLabels {
+    /// With a label for each of the `named`, and `more` for callers that come up.
+    pub(super) fn new(named: &[Caller], more: usize) -> Self {
+        let pool = KeyValue::new("db.client.connection.pool.name", "lanes");
+        let set = |caller: &Caller| -> Arc<[KeyValue]> {
+            [KeyValue::new(KEY, caller.as_str().to_owned()), pool.clone()].into()
+        };
+        let unattributed = Caller::unattributed();
+        let known = named.iter().chain([&unattributed]).map(|caller| (caller.clone(), set(caller))).collect();
+        Self { known: RwLock::new(known), other: set(&Caller::other()), more: named.len() + 1 + more, pool }
+    }
+
+    /// The labels of `caller`.
+    pub(super) fn of(&self, caller: &Caller) -> Arc<[KeyValue]> {
+        // whatever thread died with the lock held left a whole map behind
+        if let Some(set) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(caller) {
+            return set.clone();
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let own = caller.as_str().starts_with("leasehold.");
+        if !own && known.keys().filter(|caller| !caller.as_str().starts_with("leasehold.")).count() >= self.more {
+            return self.other.clone();
+        }
+        let set = || [KeyValue::new(KEY, caller.as_str().to_owned()), self.pool.clone()].into();
+        known.entry(caller.clone()).or_insert_with(set).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(labels: &CallerLabels, name: &str) -> String {
+        labels.of(&Caller::parse(name).expect(name))[0].value.to_string()
+    }
+
+    #[test]
+    fn callers_past_the_bound_share_a_label_and_named_ones_never_do() {
+        let named = [Caller::parse("checkout").expect("a fine name")];
+        let labels = CallerLabels::new(&named, 2);
+        assert_eq!(label(&labels, "first"), "first");
+        assert_eq!(label(&labels, "second"), "second");
+        assert_eq!(label(&labels, "third"), "other");
+        assert_eq!(label(&labels, "checkout"), "checkout");
+        assert_eq!(label(&labels, "first"), "first");
+    }
+
+    #[test]
+    fn the_brokers_own_work_always_has_a_label_and_takes_none_away() {
+        let labels = CallerLabels::new(&[], 1);
+        assert_eq!(labels.of(&Caller::broker("reaper"))[0].value.to_string(), "leasehold.reaper");
+        assert_eq!(label(&labels, "first"), "first");
+        assert_eq!(labels.of(&Caller::broker("pruner"))[0].value.to_string(), "leasehold.pruner");
+        assert_eq!(labels.of(&Caller::unattributed())[0].value.to_string(), "unattributed");
+    }
+}
