@@ -167,7 +167,7 @@ impl Counters {
 
     fn count(&self, result: &Result<Step, Failure>, took: Duration) {
         match result {
-            Ok(step) => {
+            Ok(done) => {
                 self.steps.fetch_add(1, Ordering::Relaxed);
                 self.rows.fetch_add(step.rows as u64, Ordering::Relaxed);
             }
@@ -204,13 +204,13 @@ async fn keep_up(
         counters.count(&result, took);
         pause = pause_after(&result, took, interval, failures);
         match result {
-            Ok(step) => {
+            Ok(done) => {
                 if failures > 0 {
                     info!(pass = pass.name(), "upkeep works again");
                 }
                 failures = 0;
-                if step.rows > 0 {
-                    debug!(pass = pass.name(), rows = step.rows, took_ms = took.as_millis(), "upkeep");
+                if done.rows > 0 {
+                    debug!(pass = pass.name(), rows = done.rows, took_ms = took.as_millis(), "upkeep");
                 }
             }
             Err(failure) => {
