@@ -5,62 +5,66 @@
 --
 -- Locks are taken in this order: jobs (never waited for), idempotency keys, ordering keys, each sorted by queue and key.
 -- Answers are arrays in the order of the items: a row per item would cost more than the work.
+--
+-- Plans are made once and kept, perhaps while the tables were empty, when reading all of a table looks cheap. So no
+-- statement leaves the planner a choice: rows are found one by one in a lateral subquery that it cannot pull up (FOR UPDATE,
+-- OFFSET 0), by "= any (array)", or by the place (ctid) at which an earlier statement of the same act locked them.
 
 -- Lets keys go on whose head is gone. Says for each given key whether a job of it became ready, now or later. A key may be
 -- given twice. Waits for the keys' rows, which no service's transaction holds.
 create function leasehold.advance_keys(queues int[], keys text[]) returns boolean[] language plpgsql as $$
 declare
+    locked_queues int[];
+    locked_keys text[];
+    heads bigint[];
+    places tid[];
     went_on boolean[];
 begin
-    insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
-    select u.queue_id, u.ordering_key, 0
-    from unnest(queues, keys) u (queue_id, ordering_key)
-    group by u.queue_id, u.ordering_key
-    order by u.queue_id, u.ordering_key collate "C"
-    on conflict (queue_id, ordering_key) do update set head = o.head;
-
-    with given as (
-        select u.queue_id, u.ordering_key
+    with locked as (
+        insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
+        select u.queue_id, u.ordering_key, 0
         from unnest(queues, keys) u (queue_id, ordering_key)
         group by u.queue_id, u.ordering_key
-    ),
-    headless as materialized (
-        select g.queue_id, g.ordering_key, not exists (
-            select from leasehold.job j where j.id = o.head and not j.blocked
-        ) as free
-        from given g
-        join leasehold.ordering_key o on o.queue_id = g.queue_id and o.ordering_key = g.ordering_key
+        order by u.queue_id, u.ordering_key collate "C"
+        on conflict (queue_id, ordering_key) do update set head = o.head
+        returning o.queue_id, o.ordering_key, o.head, o.ctid
+    )
+    select array_agg(l.queue_id), array_agg(l.ordering_key), array_agg(l.head), array_agg(l.ctid)
+    into locked_queues, locked_keys, heads, places
+    from locked l;
+
+    with keyed as (
+        select u.n, u.queue_id, u.ordering_key, u.place, (
+            select true from leasehold.job j where j.id = u.head and not j.blocked
+        ) is null as free
+        from unnest(locked_queues, locked_keys, heads, places)
+            with ordinality u (queue_id, ordering_key, head, place, n)
     ),
     next as materialized (
-        select h.queue_id, h.ordering_key, h.free, case when h.free then (
+        select k.n, k.place, k.free, case when k.free then (
             select b.id
             from leasehold.job b
-            where b.queue_id = h.queue_id and b.ordering_key = h.ordering_key and b.blocked
+            where b.queue_id = k.queue_id and b.ordering_key = k.ordering_key and b.blocked
             order by b.position
             limit 1
             for update
         ) end as id
-        from headless h
+        from keyed k
     ),
     readied as (
         update leasehold.job j
         set blocked = false, ready_at = greatest(j.available_at, clock_timestamp())
-        from next n
-        where j.id = n.id
+        where j.id = any (array(select n.id from next n where n.id is not null))
     ),
     headed as (
-        update leasehold.ordering_key o
-        set head = n.id
-        from next n
-        where n.id is not null and o.queue_id = n.queue_id and o.ordering_key = n.ordering_key
+        update leasehold.ordering_key o set head = n.id from next n where n.id is not null and o.ctid = n.place
     ),
     emptied as (
-        delete from leasehold.ordering_key o
-        using next n
-        where n.free and n.id is null and o.queue_id = n.queue_id and o.ordering_key = n.ordering_key
+        delete from leasehold.ordering_key o using next n where n.free and n.id is null and o.ctid = n.place
     )
-    select array_agg(n.id is not null order by n.queue_id, n.ordering_key collate "C") into went_on from next n;
+    select array_agg(n.id is not null order by n.n) into went_on from next n;
 
+    -- The locked ones came back in the order in which they were put in: that of the keys.
     return (
         select array_agg(went_on[k.place] order by k.n)
         from (
@@ -153,10 +157,12 @@ begin
             insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
             select f.queue_id, f.ordering_key,
                 -- Jobs that leasehold.enqueue left come first, and only their adoption knows which.
-                case when exists (
-                    select from leasehold.job j
+                coalesce((
+                    select 0
+                    from leasehold.job j
                     where j.queue_id = f.queue_id and j.ordering_key = f.ordering_key and j.blocked
-                ) then 0 else f.first end
+                    limit 1
+                ), f.first)
             from fresh f
             order by f.queue_id, f.ordering_key collate "C"
             on conflict (queue_id, ordering_key) do update set head = o.head
@@ -206,18 +212,18 @@ end
 $$;
 
 -- Why items decided nothing, by code: 2 gone, 3 lease lost, 4 busy. Looked at after the act, so what it removed is gone.
-create function leasehold.explain_misses(asked bigint[], leases uuid[]) returns smallint[] language sql volatile as $$
-    select array_agg(
-        case
-            when j.lease_id = u.lease then 4
-            when j.id is not null or d.id is not null then 3
-            else 2
-        end::smallint
-        order by u.n
-    )
-    from unnest(asked, leases) with ordinality u (id, lease, n)
-    left join leasehold.job j on j.id = u.id
-    left join leasehold.dead_job d on d.id = u.id
+create function leasehold.explain_misses(asked bigint[], leases uuid[]) returns smallint[] language plpgsql as $$
+begin
+    return (
+        select array_agg(
+            case when j.lease_id = u.lease then 4 when j.id is not null or d.id is not null then 3 else 2 end::smallint
+            order by u.n
+        )
+        from unnest(asked, leases) with ordinality u (id, lease, n)
+        left join lateral (select j.id, j.lease_id from leasehold.job j where j.id = u.id offset 0) j on true
+        left join lateral (select d.id from leasehold.dead_job d where d.id = u.id offset 0) d on true
+    );
+end
 $$;
 
 -- Ends jobs. Outcome codes: 1 done, else as explain_misses has them. Where a key went on, readied names the queue.
@@ -225,20 +231,27 @@ create function leasehold.ack_leases(
     asked bigint[], leases uuid[], short_wait boolean, out outcomes smallint[], out readied int[]
 ) language plpgsql as $$
 declare
+    held bigint[];
+    places tid[];
     done bigint[];
     keyed bigint[];
     keyed_queues int[];
     keyed_keys text[];
     went_on boolean[];
 begin
-    with taken as materialized (
-        select u.n, j.id
-        from unnest(asked, leases) with ordinality u (id, lease, n)
-        join leasehold.job j on j.id = u.id and j.lease_id = u.lease
-        for update of j skip locked
-    ),
-    ended as (
-        delete from leasehold.job j using taken t where j.id = t.id returning t.n, j.queue_id, j.ordering_key
+    select array_agg(u.n), array_agg(j.place)
+    into held, places
+    from unnest(asked, leases) with ordinality u (id, lease, n)
+    cross join lateral (
+        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id = u.lease for update skip locked
+    ) j;
+
+    -- Given twice, the first decides and the second finds nothing any more.
+    with ended as (
+        delete from leasehold.job j
+        using unnest(held, places) u (n, place)
+        where j.ctid = u.place
+        returning u.n, j.queue_id, j.ordering_key
     )
     select array_agg(e.n),
         array_agg(e.n) filter (where e.ordering_key is not null),
@@ -279,6 +292,11 @@ create function leasehold.nack_leases(
     out outcomes smallint[], out deads boolean[], out ready_ats timestamptz[], out readied int[], out settled_at timestamptz
 ) language plpgsql as $$
 declare
+    held bigint[];
+    places tid[];
+    dying boolean[];
+    dues timestamptz[];
+    retentions bigint[];
     done bigint[];
     done_dead boolean[];
     done_ready timestamptz[];
@@ -287,47 +305,59 @@ declare
     keyed_queues int[];
     keyed_keys text[];
     went_on boolean[];
-    begun timestamptz := clock_timestamp();
 begin
-    with given as (
+    settled_at := clock_timestamp();
+    select array_agg(h.n), array_agg(h.place), array_agg(h.dies), array_agg(h.due), array_agg(h.dead_retention)
+    into held, places, dying, dues, retentions
+    from (
         -- Given twice, the first decides.
-        select distinct on (u.id, u.lease) u.n, u.id, u.lease, u.action, u.delay, u.fraction, nullif(u.error, '') as error
-        from unnest(asked, leases, actions, delays, fractions, errors)
-            with ordinality u (id, lease, action, delay, fraction, error, n)
-        order by u.id, u.lease, u.n
-    ),
-    taken as materialized (
-        select g.n, j.id, g.action, g.error, q.dead_retention,
-            g.action = 3 or g.action = 1 and j.attempt >= j.max_attempts as dies,
-            begun + coalesce(
-                g.delay::float8,
-                case when g.action = 1 then least(
+        select distinct on (j.place) u.n, j.place, q.dead_retention,
+            u.action = 3 or u.action = 1 and j.attempt >= j.max_attempts as dies,
+            settled_at + coalesce(
+                u.delay::float8,
+                case when u.action = 1 then least(
                     q.backoff_cap::float8, q.backoff_base * power(2::float8, least(greatest(j.attempt - 1, 0), 31))
-                ) * g.fraction end,
+                ) * u.fraction end,
                 0
             ) * interval '1 microsecond' as due
-        from given g
-        join leasehold.job j on j.id = g.id and j.lease_id = g.lease
-        join leasehold.queue q on q.id = j.queue_id
-        for update of j skip locked
+        from unnest(asked, leases, actions, delays, fractions)
+            with ordinality u (id, lease, action, delay, fraction, n)
+        cross join lateral (
+            select j.ctid as place, j.queue_id, j.attempt, j.max_attempts
+            from leasehold.job j
+            where j.id = u.id and j.lease_id = u.lease
+            for update skip locked
+        ) j
+        cross join lateral (
+            select q.backoff_base, q.backoff_cap, q.dead_retention
+            from leasehold.queue q
+            where q.id = j.queue_id
+            offset 0
+        ) q
+        order by j.place, u.n
+    ) h;
+
+    with given as materialized (
+        select u.n, u.place, u.dies, u.due, u.retention, actions[u.n] as action, nullif(errors[u.n], '') as error
+        from unnest(held, places, dying, dues, retentions) u (n, place, dies, due, retention)
     ),
     returned as (
         update leasehold.job j
         set lease_id = null, lease_until = null, lease_duration = null,
-            attempt = case when t.action = 2 then greatest(j.attempt - 1, 0) else j.attempt end,
-            ready_at = greatest(j.available_at, t.due, clock_timestamp()),
-            last_error = case when t.action = 2 then coalesce(t.error, j.last_error) else t.error end
-        from taken t
-        where j.id = t.id and not t.dies
-        returning t.n, j.queue_id, j.ready_at
+            attempt = case when g.action = 2 then greatest(j.attempt - 1, 0) else j.attempt end,
+            ready_at = greatest(j.available_at, g.due, clock_timestamp()),
+            last_error = case when g.action = 2 then coalesce(g.error, j.last_error) else g.error end
+        from given g
+        where j.ctid = g.place and not g.dies
+        returning g.n, j.queue_id, j.ready_at
     ),
     removed as (
         delete from leasehold.job j
-        using taken t
-        where j.id = t.id and t.dies
-        returning t.n, t.error, t.dead_retention, j.id, j.position, j.lease_number, j.enqueued_at, j.available_at,
-            j.queue_id, j.attempt, j.max_attempts, j.priority, j.ordering_key, j.idempotency_key, j.content_type,
-            j.traceparent, j.tracestate, j.headers, j.payload
+        using given g
+        where j.ctid = g.place and g.dies
+        returning g.n, g.error, g.retention, j.id, j.position, j.lease_number, j.enqueued_at, j.available_at, j.queue_id,
+            j.attempt, j.max_attempts, j.priority, j.ordering_key, j.idempotency_key, j.content_type, j.traceparent,
+            j.tracestate, j.headers, j.payload
     ),
     buried as (
         insert into leasehold.dead_job (
@@ -335,7 +365,7 @@ begin
             priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers, last_error, payload
         )
         select r.id, r.position, r.lease_number, r.enqueued_at, r.available_at, clock_timestamp(),
-            clock_timestamp() + r.dead_retention * interval '1 microsecond', r.queue_id, r.attempt, r.max_attempts,
+            clock_timestamp() + r.retention * interval '1 microsecond', r.queue_id, r.attempt, r.max_attempts,
             r.priority, r.ordering_key, r.idempotency_key, r.content_type, r.traceparent, r.tracestate, r.headers,
             r.error, r.payload
         from removed r
@@ -391,55 +421,81 @@ create function leasehold.extend_leases(
     out outcomes smallint[], out untils timestamptz[], out cancels boolean[], out extended_at timestamptz
 ) language plpgsql as $$
 declare
-    moved bigint[];
+    held bigint[];
+    places tid[];
     moved_untils timestamptz[];
     moved_cancels boolean[];
 begin
-    with given as (
+    select array_agg(u.n), array_agg(j.place)
+    into held, places
+    from unnest(asked, leases) with ordinality u (id, lease, n)
+    cross join lateral (
+        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id = u.lease for update skip locked
+    ) j;
+
+    if coalesce(cardinality(held), 0) = cardinality(asked) then
+        outcomes := array_fill(1::smallint, array[cardinality(asked)]);
+    else
+        outcomes := leasehold.explain_misses(asked, leases);
+        for i in 1 .. coalesce(cardinality(held), 0) loop
+            outcomes[held[i]] := 1;
+        end loop;
+    end if;
+
+    untils := array_fill(null::timestamptz, array[cardinality(asked)]);
+    cancels := array_fill(false, array[cardinality(asked)]);
+    with given as materialized (
         -- Given twice, the longest duration holds for both.
-        select u.id, u.lease, array_agg(u.n) as places, bool_or(u.duration is null) as as_granted, max(u.duration) as duration
-        from unnest(asked, leases, durations) with ordinality u (id, lease, duration, n)
-        group by u.id, u.lease
-    ),
-    taken as materialized (
-        select j.id, g.places, g.as_granted, g.duration
-        from given g
-        join leasehold.job j on j.id = g.id and j.lease_id = g.lease
-        for update of j skip locked
+        select u.place, array_agg(u.n) as asked_at, bool_or(durations[u.n] is null) as as_granted,
+            max(durations[u.n]) as duration
+        from unnest(held, places) u (n, place)
+        group by u.place
     ),
     kept as (
         update leasehold.job j
-        set lease_until = greatest(
-            j.lease_until,
-            clock_timestamp() + greatest(t.duration, case when t.as_granted then j.lease_duration end) * interval '1 microsecond'
-        )
-        from taken t
-        where j.id = t.id
-        returning t.places, j.lease_until, j.cancel_requested
+        set lease_until = greatest(j.lease_until, clock_timestamp() + greatest(
+            g.duration, case when g.as_granted then j.lease_duration end
+        ) * interval '1 microsecond')
+        from given g
+        where j.ctid = g.place
+        returning g.asked_at, j.lease_until, j.cancel_requested
     ),
     answered as (
-        select p.n, k.lease_until, k.cancel_requested from kept k cross join lateral unnest(k.places) p (n)
+        select p.n, k.lease_until, k.cancel_requested from kept k cross join lateral unnest(k.asked_at) p (n)
     )
-    select array_agg(a.n order by a.n), array_agg(a.lease_until order by a.n), array_agg(a.cancel_requested order by a.n)
-    into moved, untils, cancels
+    select array_agg(a.n), array_agg(a.lease_until), array_agg(a.cancel_requested)
+    into held, moved_untils, moved_cancels
     from answered a;
-
-    extended_at := clock_timestamp();
-    if coalesce(cardinality(moved), 0) = cardinality(asked) then
-        outcomes := array_fill(1::smallint, array[cardinality(asked)]);
-        return;
-    end if;
-
-    moved_untils := untils;
-    moved_cancels := cancels;
-    outcomes := leasehold.explain_misses(asked, leases);
-    untils := array_fill(null::timestamptz, array[cardinality(asked)]);
-    cancels := array_fill(false, array[cardinality(asked)]);
-    for i in 1 .. coalesce(cardinality(moved), 0) loop
-        outcomes[moved[i]] := 1;
-        untils[moved[i]] := moved_untils[i];
-        cancels[moved[i]] := moved_cancels[i];
+    for i in 1 .. coalesce(cardinality(held), 0) loop
+        untils[held[i]] := moved_untils[i];
+        cancels[held[i]] := moved_cancels[i];
     end loop;
+    extended_at := clock_timestamp();
+end
+$$;
+
+-- Undoes grants that were never sent: ready again, the attempt not counted. Answers for each whether it was undone.
+create function leasehold.give_back_leases(asked bigint[], leases uuid[]) returns boolean[] language plpgsql as $$
+declare
+    held bigint[];
+    places tid[];
+    undone boolean[] := array_fill(false, array[cardinality(asked)]);
+begin
+    select array_agg(u.n), array_agg(j.place)
+    into held, places
+    from unnest(asked, leases) with ordinality u (id, lease, n)
+    cross join lateral (
+        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id = u.lease for update skip locked
+    ) j;
+
+    update leasehold.job j
+    set lease_id = null, lease_until = null, lease_duration = null, attempt = greatest(j.attempt - 1, 0),
+        ready_at = greatest(j.available_at, clock_timestamp())
+    where j.ctid = any (places);
+    for i in 1 .. coalesce(cardinality(held), 0) loop
+        undone[held[i]] := true;
+    end loop;
+    return undone;
 end
 $$;
 
@@ -454,59 +510,63 @@ create function leasehold.reap_leases(
     out next_floor timestamptz
 ) language plpgsql as $$
 declare
+    places tid[];
     keyed_queues int[];
     keyed_keys text[];
     went_on boolean[];
 begin
-    with taken as materialized (
-        select j.id, j.lease_id, j.attempt >= j.max_attempts as dies
+    select coalesce(array_agg(j.id), '{}'), coalesce(array_agg(j.lease_id), '{}'), coalesce(array_agg(j.queue_id), '{}'),
+        coalesce(array_agg(j.dies), '{}'), array_agg(j.place)
+    into jobs, leases, queues, deads, places
+    from (
+        select j.id, j.lease_id, j.queue_id, j.attempt >= j.max_attempts as dies, j.ctid as place
         from leasehold.job j
         where j.lease_id is not null and j.lease_until > floor and j.lease_until <= now()
         order by j.lease_until
         limit at_most
         for update skip locked
-    ),
-    returned as (
-        update leasehold.job j
-        set lease_id = null, lease_until = null, lease_duration = null,
-            ready_at = greatest(j.available_at, clock_timestamp()), last_error = 'lease expired'
-        from taken t
-        where j.id = t.id and not t.dies
-        returning j.id, t.lease_id, j.queue_id
-    ),
-    removed as (
-        delete from leasehold.job j
-        using taken t
-        where j.id = t.id and t.dies
-        returning t.lease_id, j.id, j.position, j.lease_number, j.enqueued_at, j.available_at, j.queue_id, j.attempt,
-            j.max_attempts, j.priority, j.ordering_key, j.idempotency_key, j.content_type, j.traceparent, j.tracestate,
-            j.headers, j.payload
-    ),
-    buried as (
-        insert into leasehold.dead_job (
-            id, position, lease_number, enqueued_at, available_at, dead_at, expires_at, queue_id, attempt, max_attempts,
-            priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers, last_error, payload
-        )
-        select r.id, r.position, r.lease_number, r.enqueued_at, r.available_at, clock_timestamp(),
-            clock_timestamp() + q.dead_retention * interval '1 microsecond', r.queue_id, r.attempt, r.max_attempts,
-            r.priority, r.ordering_key, r.idempotency_key, r.content_type, r.traceparent, r.tracestate, r.headers,
-            'lease expired', r.payload
-        from removed r
-        join leasehold.queue q on q.id = r.queue_id
-    ),
-    reaped as (
-        select r.id, r.lease_id, r.queue_id, false as dead, null::text as ordering_key from returned r
-        union all
-        select r.id, r.lease_id, r.queue_id, true, r.ordering_key from removed r
-    )
-    select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.lease_id), '{}'), coalesce(array_agg(r.queue_id), '{}'),
-        coalesce(array_agg(r.dead), '{}'),
-        array_agg(r.queue_id) filter (where r.ordering_key is not null),
-        array_agg(r.ordering_key) filter (where r.ordering_key is not null)
-    into jobs, leases, queues, deads, keyed_queues, keyed_keys
-    from reaped r;
+    ) j;
 
     readied := '{}';
+    if places is not null then
+        with given as materialized (
+            select u.place, u.dies from unnest(places, deads) u (place, dies)
+        ),
+        returned as (
+            update leasehold.job j
+            set lease_id = null, lease_until = null, lease_duration = null,
+                ready_at = greatest(j.available_at, clock_timestamp()), last_error = 'lease expired'
+            from given g
+            where j.ctid = g.place and not g.dies
+        ),
+        removed as (
+            delete from leasehold.job j
+            using given g
+            where j.ctid = g.place and g.dies
+            returning j.id, j.position, j.lease_number, j.enqueued_at, j.available_at, j.queue_id, j.attempt,
+                j.max_attempts, j.priority, j.ordering_key, j.idempotency_key, j.content_type, j.traceparent, j.tracestate,
+                j.headers, j.payload
+        ),
+        buried as (
+            insert into leasehold.dead_job (
+                id, position, lease_number, enqueued_at, available_at, dead_at, expires_at, queue_id, attempt,
+                max_attempts, priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers,
+                last_error, payload
+            )
+            select r.id, r.position, r.lease_number, r.enqueued_at, r.available_at, clock_timestamp(),
+                clock_timestamp() + (
+                    select q.dead_retention from leasehold.queue q where q.id = r.queue_id
+                ) * interval '1 microsecond',
+                r.queue_id, r.attempt, r.max_attempts, r.priority, r.ordering_key, r.idempotency_key, r.content_type,
+                r.traceparent, r.tracestate, r.headers, 'lease expired', r.payload
+            from removed r
+        )
+        select array_agg(r.queue_id), array_agg(r.ordering_key)
+        into keyed_queues, keyed_keys
+        from removed r
+        where r.ordering_key is not null;
+    end if;
+
     if keyed_queues is not null then
         went_on := leasehold.advance_keys(keyed_queues, keyed_keys);
         select coalesce(array_agg(distinct u.queue_id), '{}')
@@ -535,14 +595,14 @@ declare
     keyless bigint[];
     named bigint[];
     names text[];
+    named_keys text[];
     keyed_queues int[];
     keyed_keys text[];
-    more_queues int[];
-    more_keys text[];
     went_on boolean[];
+    queue int;
 begin
     with taken as materialized (
-        select a.xact, a.id
+        select a.ctid as place
         from leasehold.arrival a
         where a.xact >= floor
         order by a.xact, a.id
@@ -552,41 +612,37 @@ begin
     removed as (
         delete from leasehold.arrival a
         using taken t
-        where a.xact = t.xact and a.id = t.id
+        where a.ctid = t.place
         returning a.job_id, a.queue_id, a.ordering_key, a.queue_name
     )
     select count(1),
         array_agg(r.job_id) filter (where r.ordering_key is null),
         array_agg(r.job_id) filter (where r.queue_name is not null),
         array_agg(r.queue_name) filter (where r.queue_name is not null),
+        array_agg(r.ordering_key) filter (where r.queue_name is not null),
         coalesce(array_agg(r.queue_id) filter (where r.ordering_key is not null and r.queue_name is null), '{}'),
         coalesce(array_agg(r.ordering_key) filter (where r.ordering_key is not null and r.queue_name is null), '{}')
-    into adopted, keyless, named, names, keyed_queues, keyed_keys
+    into adopted, keyless, named, names, named_keys, keyed_queues, keyed_keys
     from removed r;
 
+    -- The queue did not exist: it comes into being here, since in the service's transaction it would have kept everybody
+    -- else who needs it waiting.
     if named is not null then
         insert into leasehold.queue (name)
         select u.name
         from unnest(names) u (name)
-        where not exists (select from leasehold.queue q where q.name = u.name)
+        where (select q.id from leasehold.queue q where q.name = u.name) is null
         group by u.name
         order by u.name collate "C"
         on conflict (name) do nothing;
-
-        with moved as (
-            update leasehold.job j
-            set queue_id = q.id
-            from unnest(named, names) u (id, name)
-            join leasehold.queue q on q.name = u.name
-            where j.id = u.id and j.blocked
-            returning j.queue_id, j.ordering_key
-        )
-        select array_agg(m.queue_id), array_agg(m.ordering_key)
-        into more_queues, more_keys
-        from moved m
-        where m.ordering_key is not null;
-        keyed_queues := keyed_queues || more_queues;
-        keyed_keys := keyed_keys || more_keys;
+        for i in 1 .. cardinality(named) loop
+            queue := (select q.id from leasehold.queue q where q.name = names[i]);
+            update leasehold.job j set queue_id = queue where j.id = named[i] and j.blocked;
+            if found and named_keys[i] is not null then
+                keyed_queues := keyed_queues || queue;
+                keyed_keys := keyed_keys || named_keys[i];
+            end if;
+        end loop;
     end if;
 
     readied := '{}';
@@ -620,7 +676,7 @@ create function leasehold.prune_dead_jobs(
 ) language plpgsql as $$
 begin
     with taken as materialized (
-        select d.id
+        select d.ctid as place
         from leasehold.dead_job d
         where d.expires_at > floor and d.expires_at <= now()
         order by d.expires_at
@@ -628,7 +684,7 @@ begin
         for update skip locked
     ),
     gone as (
-        delete from leasehold.dead_job d using taken t where d.id = t.id returning d.id
+        delete from leasehold.dead_job d using taken t where d.ctid = t.place returning d.id
     )
     select count(g.id) into removed from gone g;
 
@@ -642,13 +698,14 @@ begin
 end
 $$;
 
--- Removes idempotency keys past their retention. The floor to go on from, as in reap_leases.
+-- Removes idempotency keys past their retention. The floor to go on from, as in reap_leases. (An expired key that comes
+-- again while this runs has moved away from its place, but then it has not expired either.)
 create function leasehold.prune_idempotency_keys(
     floor timestamptz, at_most int, out removed bigint, out next_floor timestamptz
 ) language plpgsql as $$
 begin
     with taken as materialized (
-        select k.queue_id, k.key
+        select k.ctid as place
         from leasehold.idempotency_key k
         where k.expires_at > floor and k.expires_at <= now()
         order by k.expires_at
@@ -656,10 +713,7 @@ begin
         for update skip locked
     ),
     gone as (
-        delete from leasehold.idempotency_key k
-        using taken t
-        where k.queue_id = t.queue_id and k.key = t.key
-        returning k.job_id
+        delete from leasehold.idempotency_key k using taken t where k.ctid = t.place returning k.job_id
     )
     select count(g.job_id) into removed from gone g;
 

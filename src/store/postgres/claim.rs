@@ -6,7 +6,7 @@ use sqlx::{postgres::PgRow, types::Uuid};
 
 use super::{
     session::{Args, PgSession},
-    value::{Moment, get, narrow, uuid},
+    value::{Moment, get, narrow, one_each, uuid},
 };
 use crate::{
     model::{Caller, Headers, JobId, Key, LeaseId, Priority, QueueId, TraceContext, time::micros},
@@ -39,22 +39,14 @@ impl Claiming for PgSession {
     }
 
     async fn give_back(&mut self, caller: &Caller, leases: &[LeaseRef]) -> Result<Vec<bool>, EngineError> {
-        let mut undone = vec![false; leases.len()];
         if leases.is_empty() {
-            return Ok(undone);
+            return Ok(Vec::new());
         }
         let arguments = Args::new()
             .with(leases.iter().map(|lease| lease.job.0).collect::<Vec<_>>())
             .with(leases.iter().map(|lease| uuid(lease.lease)).collect::<Vec<_>>());
         let row = self.row(caller, GIVE_BACK, arguments).await?;
-        for place in get::<Vec<i64>>(&row, "give_back", "places")? {
-            let place: usize = narrow(place - 1, "give_back", "places")?;
-            match undone.get_mut(place) {
-                Some(slot) => *slot = true,
-                None => return Err(EngineError::Bug("give_back: a place past the end".into())),
-            }
-        }
-        Ok(undone)
+        one_each(get(&row, "give_back", "undone")?, leases.len(), "give_back", "undone")
     }
 
     async fn give_back_unseen(&mut self, caller: &Caller, leases: &[LeaseId]) -> Result<Vec<QueueId>, EngineError> {

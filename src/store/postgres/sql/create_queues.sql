@@ -6,7 +6,7 @@ insert into leasehold.queue (
 )
 select u.name, $2::bigint, $3::int, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint
 from unnest($1::text[]) u (name)
-where not exists (select from leasehold.queue q where q.name = u.name)
+where (select q.id from leasehold.queue q where q.name = u.name) is null
 group by u.name
 order by u.name collate "C"
 on conflict (name) do nothing

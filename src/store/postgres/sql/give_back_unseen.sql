@@ -3,14 +3,13 @@ with taken as materialized (
     select j.id
     from leasehold.job j
     where j.lease_id is not null and j.lease_until > now() and j.lease_id = any ($1::uuid[])
-    for update of j skip locked
+    for update skip locked
 ),
 undone as (
     update leasehold.job j
     set lease_id = null, lease_until = null, lease_duration = null, attempt = greatest(j.attempt - 1, 0),
         ready_at = greatest(j.available_at, clock_timestamp())
-    from taken t
-    where j.id = t.id
+    where j.id = any (array(select t.id from taken t))
     returning j.queue_id
 )
 select coalesce(array_agg(distinct u.queue_id), '{}') as queues from undone u

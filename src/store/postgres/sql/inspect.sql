@@ -4,4 +4,6 @@ select array_agg(coalesce(j.lease_id = u.lease, false) order by u.n) as holds,
     array_agg(coalesce(j.cancel_requested, false) order by u.n) as cancels,
     clock_timestamp() as looked_at
 from unnest($1::bigint[], $2::uuid[]) with ordinality u (id, lease, n)
-left join leasehold.job j on j.id = u.id
+left join lateral (
+    select j.lease_id, j.lease_until, j.cancel_requested from leasehold.job j where j.id = u.id offset 0
+) j on true
