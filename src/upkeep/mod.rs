@@ -167,7 +167,7 @@ impl Counters {
 
     fn count(&self, result: &Result<Step, Failure>, took: Duration) {
         match result {
-            Ok(done) => {
+            Ok(step) => {
                 self.steps.fetch_add(1, Ordering::Relaxed);
                 self.rows.fetch_add(step.rows as u64, Ordering::Relaxed);
             }
