@@ -1,3 +1,4 @@
 //! All integration tests, linked once.
 
+mod architecture;
 mod contract;

@@ -1,1 +1,182 @@
-//! What every engine must do, run on each.
+//! What every engine must do, run on each: the cases are written once, against sessions, and named after what they prove.
+//!
+//! An engine joins by its fixture (see [`database`]) and one line at the end of this file.
+
+mod bench;
+mod claim;
+mod database;
+mod enqueue;
+mod extend;
+mod give_back;
+mod idempotency;
+mod look;
+mod nack;
+mod ordering;
+mod prune;
+mod queues;
+mod reap;
+mod row_locks;
+mod settle;
+mod sqlite;
+
+/// Makes the cases of one theme tests of one engine, each on a database of its own.
+macro_rules! theme {
+    ($engine:ident, $theme:ident: $($case:ident)*) => {
+        mod $theme {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let db = crate::contract::$engine::open().await;
+                    crate::contract::$theme::$case(&db).await;
+                    db.close().await;
+                }
+            )*
+        }
+    };
+}
+
+/// All cases, on one engine; those about rows that somebody's transaction holds, where the engine has such.
+macro_rules! contract {
+    ($module:ident: $engine:ident, row locks) => {
+        mod $module {
+            contract!(cases $engine);
+            theme!($engine, row_locks:
+                a_held_job_is_passed_by_a_claim
+                a_held_job_is_busy_for_ack_and_the_others_are_acked
+                a_held_job_is_busy_for_nack_and_extend_and_nothing_changes
+                a_held_job_is_passed_by_reaper_and_give_back
+                a_claim_locks_only_what_it_takes
+            );
+        }
+    };
+    ($module:ident: $engine:ident) => {
+        mod $module {
+            contract!(cases $engine);
+        }
+    };
+    (cases $engine:ident) => {
+        theme!($engine, enqueue:
+            ids_rise_in_the_order_of_the_batch
+            everything_comes_back_byte_for_byte
+            what_was_left_out_stays_absent
+            an_empty_batch_stores_nothing
+            a_thousand_jobs_of_two_queues_fit_one_batch
+            a_batch_that_the_database_refuses_is_stored_not_at_all
+            the_start_decides_when_a_job_is_ready
+            ids_past_two_to_the_31_and_to_the_53_are_exact
+        );
+        theme!($engine, idempotency:
+            the_same_key_and_content_is_one_job
+            other_content_under_a_key_is_refused_and_nothing_is_stored
+            a_key_three_times_in_one_batch_is_one_job
+            other_content_within_one_batch_is_refused
+            a_refused_batch_leaves_no_key_behind
+            a_key_is_known_whatever_became_of_its_job
+            an_expired_key_is_free_again
+            start_and_trace_context_are_not_compared
+            keys_are_compared_byte_for_byte_and_by_queue
+            each_duplicate_is_written_to_its_key
+            many_sessions_with_one_key_make_one_job
+        );
+        theme!($engine, ordering:
+            jobs_of_a_key_are_leased_one_at_a_time_in_order
+            of_a_batch_only_the_first_of_a_key_is_ready
+            a_head_that_waits_for_its_retry_holds_its_key
+            a_released_head_is_still_the_head
+            a_dead_head_frees_its_key
+            a_scheduled_head_holds_its_key
+            a_freed_job_that_is_due_later_waits_for_its_time
+            keys_of_other_queues_and_other_bytes_are_other_keys
+            a_thousand_blocked_jobs_stop_nobody_else
+            priority_plays_no_part_inside_a_key
+            acks_of_many_keys_in_one_batch_free_each_of_them
+            a_drained_key_begins_anew
+            each_producers_order_holds_among_several
+            no_key_ever_has_two_live_leases
+        );
+        theme!($engine, claim:
+            higher_priorities_come_first
+            within_a_priority_what_was_ready_first_comes_first
+            a_claim_takes_no_more_than_its_slots
+            each_job_has_the_lease_and_duration_of_one_slot
+            scheduled_jobs_are_not_claimed_early
+            nothing_at_or_before_a_floor_is_walked
+            queues_are_claimed_apart
+            concurrent_claims_never_share_a_job
+            priority_holds_across_retry_release_and_recovery
+        );
+        theme!($engine, settle:
+            an_acked_job_is_gone_and_says_so_again
+            a_lease_acked_twice_in_one_batch_ends_once
+            an_expired_lease_that_nobody_took_still_counts
+            a_reaped_lease_is_lost
+            a_stale_lease_decides_nothing
+            one_bad_lease_never_fails_the_others
+            a_lease_of_another_job_decides_nothing
+            a_dead_jobs_lease_is_lost
+            an_unknown_job_is_gone
+            overlapping_batches_in_any_order_do_not_fail
+            many_acks_of_one_lease_end_it_once
+        );
+        theme!($engine, nack:
+            a_retry_waits_for_its_delay
+            a_retry_without_a_delay_waits_for_the_queues_back_off
+            back_off_of_huge_attempt_numbers_stays_within_its_cap
+            a_release_is_not_counted
+            a_rejected_job_is_dead_at_once
+            after_exactly_max_attempts_a_job_is_dead
+            a_dead_job_keeps_everything_and_the_last_error
+            a_repeated_nack_is_lost
+            the_last_error_comes_with_the_next_lease
+            lease_numbers_grow_through_everything
+            nacks_of_every_kind_share_a_batch
+            attempts_end_by_nack_and_expiry_alike
+        );
+        theme!($engine, extend:
+            an_extended_lease_ends_that_long_from_now
+            without_a_duration_it_is_what_the_lease_was_granted_for
+            a_lease_is_never_shortened
+            a_lease_may_come_twice_in_a_batch
+            only_leases_that_hold_are_extended
+            a_request_to_cancel_is_shown
+            a_look_at_leases_says_which_hold
+        );
+        theme!($engine, give_back:
+            what_was_never_sent_is_ready_again_and_not_counted
+            a_lease_that_no_longer_holds_is_passed_over
+            unseen_grants_are_undone_by_their_leases
+            a_head_that_was_given_back_still_holds_its_key
+        );
+        theme!($engine, reap:
+            an_expired_lease_makes_its_job_ready_again
+            a_lease_that_lasts_is_left_alone
+            the_last_attempt_that_expires_makes_the_job_dead
+            a_pass_takes_the_longest_expired_up_to_its_limit
+            a_floor_leaves_out_what_ended_before_it
+            two_reapers_take_each_lease_once
+            reaper_and_ack_never_both_win
+        );
+        theme!($engine, prune:
+            dead_jobs_go_when_their_time_is_over
+            idempotency_keys_go_when_their_time_is_over
+            a_full_pass_says_where_the_next_begins
+        );
+        theme!($engine, look:
+            the_first_waiting_job_of_each_level_is_seen
+            a_look_begins_at_its_floors
+            leased_and_blocked_jobs_are_not_seen
+        );
+        theme!($engine, queues:
+            a_queue_comes_into_being_when_asked_to
+            settings_are_kept_as_given
+            names_that_differ_in_one_byte_are_different_queues
+            finding_a_queue_uses_up_no_number
+            many_sessions_create_one_queue_once
+            a_backlog_counts_live_jobs_of_every_state
+            the_schema_is_complete_after_its_migrations
+            a_session_answers
+        );
+    };
+}
+
+contract!(on_sqlite: sqlite);

@@ -46,7 +46,7 @@ pub(super) fn of_connect(error: &sqlx::Error) -> EngineError {
 }
 
 fn code(refused: &dyn sqlx::error::DatabaseError) -> String {
-    refused.code().map_or_else(|| "unknown".to_owned(), |code| code.into_owned())
+    refused.code().map_or_else(|| "unknown".to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// Messages and details stay out: they may show what somebody stored.

@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 
 use super::{
-    MIGRATIONS, Migration, error, listener,
+    error, listener,
+    migration::MIGRATIONS,
     session::{Args, PgSession},
     value::get,
 };
 use crate::{
     model::Caller,
     store::{
-        engine::{AppliedMigration, Linking, Wake},
+        engine::{AppliedMigration, Linking, Migration, Wake},
         error::EngineError,
     },
 };
@@ -76,10 +77,10 @@ impl PgSession {
         self.run_text(caller, ONE_AT_A_TIME).await?;
         let applied = self.migrations(caller).await?;
         let last = applied.last().map_or(0, |migration| migration.number);
-        let Some(Migration { number, name, text }) = MIGRATIONS.iter().find(|migration| migration.number > last) else {
+        let Some(Migration { number, name, sql }) = MIGRATIONS.iter().find(|migration| migration.number > last) else {
             return Ok(None);
         };
-        self.run_text(caller, text).await?;
+        self.run_text(caller, sql).await?;
         self.rows(caller, NOTE_MIGRATION, Args::new().with(*number).with(*name)).await?;
         Ok(Some(AppliedMigration { number: *number, name: (*name).to_owned() }))
     }

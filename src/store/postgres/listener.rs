@@ -73,6 +73,17 @@ impl Ear {
         Ok(Self { listener, settled, replica, comments: engine.comments.clone(), caller, _socket: socket })
     }
 
+    fn decode(&self, channel: &str, payload: &str) -> Option<Wake> {
+        if channel == READY {
+            let queues = numbers(payload, QueueId)?;
+            Some(if queues.is_empty() { Wake::Everything } else { Wake::Ready { queues } })
+        } else if channel == self.settled {
+            Some(Wake::Settled { replica: self.replica, jobs: numbers(payload, JobId)? })
+        } else {
+            None
+        }
+    }
+
     /// Asks the server for nothing; notifications that come meanwhile are kept.
     async fn try_connection(&mut self) -> Result<(), EngineError> {
         let ping = sqlx::query(AssertSqlSafe(self.comments.text(&self.caller, PING)));
@@ -90,16 +101,7 @@ impl Listener for Ear {
             match timeout(SILENCE, self.listener.try_recv()).await {
                 Err(_) => self.try_connection().await?,
                 Ok(Ok(Some(notification))) => {
-                    let wake = if notification.channel() == READY {
-                        numbers(notification.payload(), QueueId).map(|queues| match queues.is_empty() {
-                            true => Wake::Everything,
-                            false => Wake::Ready { queues },
-                        })
-                    } else if notification.channel() == self.settled {
-                        numbers(notification.payload(), JobId).map(|jobs| Wake::Settled { replica: self.replica, jobs })
-                    } else {
-                        None
-                    };
+                    let wake = self.decode(notification.channel(), notification.payload());
                     if let Some(wake) = wake {
                         return Ok(wake);
                     }

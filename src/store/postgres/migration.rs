@@ -1,20 +1,12 @@
 //! The migrations that this version knows.
 
-/// One step of the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Migration {
-    /// They rise by one.
-    pub number: i32,
-    /// The same on every engine.
-    pub name: &'static str,
-    /// What it runs, in one transaction.
-    pub(super) text: &'static str,
-}
+use crate::store::engine::Migration;
 
-/// All of them, lowest first. A database fits this version where its own list begins with this one.
-pub const MIGRATIONS: &[Migration] = &[
-    Migration { number: 1, name: "schema", text: include_str!("../../../migrations/postgres/0001_schema.sql") },
-    Migration { number: 2, name: "functions", text: include_str!("../../../migrations/postgres/0002_functions.sql") },
+/// All of them, lowest first.
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "schema", sql: include_str!("../../../migrations/postgres/0001_schema.sql") },
+    Migration { number: 2, name: "functions", sql: include_str!("../../../migrations/postgres/0002_functions.sql") },
+    Migration { number: 3, name: "sql_api", sql: include_str!("../../../migrations/postgres/0003_sql_api.sql") },
 ];
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod error;
 mod link;
 mod listener;
 mod maintain;
-pub mod migration;
+mod migration;
 pub mod notices;
 mod queues;
 mod session;
@@ -23,11 +23,10 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{ConnectOptions, postgres::PgConnectOptions};
 
-pub use self::migration::{MIGRATIONS, Migration};
-use self::{listener::Ear, session::PgSession};
+use self::{listener::Ear, migration::MIGRATIONS, session::PgSession};
 use super::{
     comment::Comments,
-    engine::{Engine, LaneRole, Listener, Session},
+    engine::{Engine, LaneRole, Listener, Migration, Session},
     error::EngineError,
 };
 use crate::model::{Caller, ReplicaId};
@@ -117,17 +116,15 @@ impl Engine for PostgresEngine {
         "postgresql"
     }
 
-    /// One connection is the listener's and one sends wake-ups; of the rest two take nothing but settling where two are left
-    /// for everything.
+    /// Two take nothing but settling, where two are left for everything else.
     fn lanes(&self, connections: usize) -> Vec<LaneRole> {
-        let working = connections.saturating_sub(2).max(1);
-        let settling = match working {
-            1 => 0,
-            2 | 3 => 1,
-            _ => 2,
-        };
-        let any = std::iter::repeat_n(LaneRole::Any, working - settling);
-        any.chain(std::iter::repeat_n(LaneRole::Settle, settling)).chain([LaneRole::Notify]).collect()
+        let settling = connections.saturating_sub(2).min(2);
+        let any = std::iter::repeat_n(LaneRole::Any, connections.saturating_sub(settling));
+        any.chain(std::iter::repeat_n(LaneRole::Settle, settling)).collect()
+    }
+
+    fn migrations(&self) -> &'static [Migration] {
+        MIGRATIONS
     }
 
     async fn connect(&self, _role: LaneRole) -> Result<Box<dyn Session>, EngineError> {

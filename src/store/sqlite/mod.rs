@@ -16,13 +16,14 @@ mod settle;
 
 use std::{
     fs::{self, File, TryLockError},
-    path::{self, PathBuf},
+    io,
+    path::{self, Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use async_trait::async_trait;
-use sqlx::{ConnectOptions as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{ConnectOptions as _, sqlite::SqliteConnectOptions};
 
 use self::{
     clock::Clock,
@@ -36,21 +37,32 @@ use super::{
 };
 use crate::model::{Caller, ReplicaId};
 
-/// Where the database is and how patient its connections are.
+/// Prepared statements that a connection keeps: some twenty acts of the callers that are busy at one time. One writer works
+/// for all of them, and what falls out is prepared anew within 50 µs.
+const STATEMENTS: usize = 256;
+
+/// Where the database is and how to use it.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
     /// The database file; it and its directory come into being where they do not exist.
     pub path: PathBuf,
     /// How long a statement waits for the file's write lock. Within one broker only the writer lane takes it.
     pub busy_timeout: Duration,
-    /// Prepared statements that a connection keeps.
-    pub statement_cache: usize,
+    /// Callers that have statement texts of their own at most.
+    pub callers_with_text: usize,
+    /// Callers that always have.
+    pub configured_callers: Vec<Caller>,
 }
 
 impl SqliteOptions {
     /// The defaults for `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), busy_timeout: Duration::from_secs(5), statement_cache: 256 }
+        Self {
+            path: path.into(),
+            busy_timeout: Duration::from_secs(5),
+            callers_with_text: 64,
+            configured_callers: Vec::new(),
+        }
     }
 }
 
@@ -62,8 +74,8 @@ pub struct SqliteEngine {
 /// What all sessions of an engine share.
 struct Shared {
     path: PathBuf,
-    options: SqliteOptions,
-    comments: Arc<Comments>,
+    connect: SqliteConnectOptions,
+    comments: Comments,
     clock: Clock,
     /// The statement that makes a connection as patient as the options say, after it was made impatient for a moment.
     patience: String,
@@ -73,37 +85,44 @@ struct Shared {
 
 impl SqliteEngine {
     /// Takes the file for this process alone, creates it where it does not exist, and starts the clock.
-    pub async fn open(options: SqliteOptions, comments: Arc<Comments>) -> Result<Self, EngineError> {
+    pub async fn open(options: SqliteOptions) -> Result<Self, EngineError> {
         // Absolute, so that no name (`:memory:`, `file:…`) is anything but a file's.
-        let unusable = |error: &std::io::Error| {
-            EngineError::Unavailable(format!("{} cannot be used: {error}", options.path.display()))
-        };
-        let path = path::absolute(&options.path).map_err(|error| unusable(&error))?;
+        let path = path::absolute(&options.path).map_err(|error| unusable(&options.path, &error))?;
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(|error| unusable(&error))?;
+            fs::create_dir_all(directory).map_err(|error| unusable(directory, &error))?;
         }
         let lock = lock(&path)?;
+        let connect = SqliteConnectOptions::new()
+            .filename(&path)
+            .create_if_missing(true)
+            .busy_timeout(options.busy_timeout)
+            .statement_cache_capacity(STATEMENTS)
+            .thread_name(|n| format!("sqlite-{n}"))
+            .disable_statement_logging(); // it would log SQL text
 
-        let connect = connect_options(&path, &options);
-        let mut connection = connect.connect().await.map_err(|error| classify(&error, Step::Connect))?;
+        let comments = Comments::new(options.callers_with_text, options.configured_callers);
         let caller = Caller::broker("connect");
+        let mut connection = connect.connect().await.map_err(|error| classify(&error, Step::Connect))?;
         link::prepare(&mut connection, &comments, &caller, LaneRole::Write).await?;
         let last = link::last_instant(&mut connection, &comments, &caller).await?;
-
-        // As whole milliseconds from our own options, not from anybody's input: a pragma takes no bound values.
-        let patience = format!("pragma busy_timeout = {}", options.busy_timeout.as_millis());
         let clock = Clock::starting_after(last);
-        Ok(Self { shared: Arc::new(Shared { path, options, comments, clock, patience, _lock: lock }) })
+
+        // A pragma takes no bound values; this one is a number from our own options.
+        let patience = format!("pragma busy_timeout = {}", options.busy_timeout.as_millis());
+        Ok(Self { shared: Arc::new(Shared { path, connect, comments, clock, patience, _lock: lock }) })
     }
 }
 
+fn unusable(path: &Path, error: &io::Error) -> EngineError {
+    EngineError::Unavailable(format!("{} cannot be used: {error}", path.display()))
+}
+
 /// Keeps a second process off the file. SQLite itself would let it in, and its clock would not be ours.
-fn lock(path: &path::Path) -> Result<File, EngineError> {
+fn lock(path: &Path) -> Result<File, EngineError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let unusable =
-        |error: std::io::Error| EngineError::Unavailable(format!("{} cannot be used: {error}", path.display()));
-    let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(unusable)?;
+    let file = File::options().create(true).truncate(false).write(true).open(&name);
+    let file = file.map_err(|error| unusable(path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(EngineError::Unfit(format!(
@@ -111,18 +130,8 @@ fn lock(path: &path::Path) -> Result<File, EngineError> {
              data directory of its own, or use PostgreSQL for several",
             path.display()
         ))),
-        Err(TryLockError::Error(error)) => Err(unusable(error)),
+        Err(TryLockError::Error(error)) => Err(unusable(path, &error)),
     }
-}
-
-fn connect_options(path: &path::Path, options: &SqliteOptions) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .busy_timeout(options.busy_timeout)
-        .statement_cache_capacity(options.statement_cache)
-        .thread_name(|n| format!("sqlite-{n}"))
-        .disable_statement_logging() // it would log SQL text
 }
 
 #[async_trait]
@@ -140,9 +149,8 @@ impl Engine for SqliteEngine {
     }
 
     async fn connect(&self, role: LaneRole) -> Result<Box<dyn Session>, EngineError> {
-        let connect = connect_options(&self.shared.path, &self.shared.options);
-        let mut connection: SqliteConnection =
-            connect.connect().await.map_err(|error| classify(&error, Step::Connect))?;
+        let connected = self.shared.connect.connect().await;
+        let mut connection = connected.map_err(|error| classify(&error, Step::Connect))?;
         link::prepare(&mut connection, &self.shared.comments, &Caller::broker("connect"), role).await?;
         Ok(Box::new(SqliteSession::new(connection, Arc::clone(&self.shared), role)))
     }
