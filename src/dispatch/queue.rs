@@ -27,8 +27,8 @@ pub(super) struct KnownQueue {
     pub(super) hints: u64,
     /// Jobs that hints named since the last claim.
     pub(super) expected: usize,
-    /// Jobs became ready on this replica, and no claim here has taken them, nor has another replica been told.
-    pub(super) untold: bool,
+    /// Jobs that became ready on this replica and were neither claimed here nor told to other replicas.
+    pub(super) untold: usize,
     dues: BTreeSet<Instant>,
     /// What the alarm for the next of them is set to.
     pub(super) due_alarm: Option<Instant>,
@@ -54,7 +54,7 @@ impl KnownQueue {
             hot: false,
             hints: 0,
             expected: 0,
-            untold: false,
+            untold: 0,
             dues: BTreeSet::new(),
             due_alarm: None,
             groups: BTreeMap::new(),

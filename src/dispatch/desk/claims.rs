@@ -53,7 +53,7 @@ impl Desk {
         queue.hints += 1;
         queue.expected = queue.expected.saturating_add(jobs);
         if local {
-            queue.untold = true;
+            queue.untold = queue.untold.saturating_add(jobs);
             self.untold.insert(id);
         }
         queue.hot = true;
@@ -239,6 +239,7 @@ impl Desk {
                 queue.cursor.claimed(job.priority, job.ready_at);
             }
             queue.checked_at = Some(now);
+            queue.untold = queue.untold.saturating_sub(jobs.len());
             if jobs.len() < asked {
                 if under_way.thorough {
                     queue.empty_as_of = queue.empty_as_of.max(number);
@@ -247,7 +248,7 @@ impl Desk {
                 if queue.hints == under_way.hints {
                     // Whatever was ready here is on this replica's streams.
                     queue.hot = false;
-                    queue.untold = false;
+                    queue.untold = 0;
                     cooled = self.hot.remove(&under_way.queue);
                     self.untold.remove(&under_way.queue);
                 }
@@ -320,9 +321,9 @@ impl Desk {
         let mut tell = Vec::new();
         for id in self.untold.clone() {
             match self.queues.get_mut(&id) {
-                Some(queue) if queue.untold && (queue.has_waiting() || queue.is_claiming()) => continue,
-                Some(queue) if queue.untold => {
-                    queue.untold = false;
+                Some(queue) if queue.untold > 0 && (queue.has_waiting() || queue.is_claiming()) => continue,
+                Some(queue) if queue.untold > 0 => {
+                    queue.untold = 0;
                     tell.push(id);
                 }
                 _ => {}

@@ -25,6 +25,13 @@ pub(super) struct Lease {
     cancel_told: bool,
 }
 
+#[cfg(test)]
+impl Lease {
+    pub(super) fn grant(&self) -> (LeaseId, StreamNumber) {
+        (self.id, self.stream)
+    }
+}
+
 impl Desk {
     /// Uses a stream's credit for a job; says no where there is no such stream or the job does not fit.
     pub(super) fn grant(&mut self, unsent: &Unsent) -> bool {
@@ -199,9 +206,9 @@ impl Desk {
         let Some(known) = self.leases.get(&lease.job) else { return };
         if !state.remaining.is_zero() {
             self.move_expiry(lease.job, now + state.remaining);
-        } else if known.lapsed {
+        } else if known.lapsed && known.expires_at <= now {
             self.release(lease); // the reaper cannot take it at present; outstanding it is not
-        } else {
+        } else if !known.lapsed {
             self.move_expiry(lease.job, now + REAPING);
             if let Some(known) = self.leases.get_mut(&lease.job) {
                 known.lapsed = true;

@@ -8,6 +8,8 @@ mod looks;
 mod names;
 mod returns;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -279,5 +281,31 @@ impl Desk {
     /// `around`, up to `part` of it more or less.
     fn jitter(&mut self, around: Duration, part: f64) -> Duration {
         around.mul_f64(1.0 + self.random.random_range(-1.0..=1.0) * part)
+    }
+}
+
+/// For tests of what holds at all times.
+#[cfg(test)]
+impl Desk {
+    /// Every lease that uses credit, and whose.
+    fn grants(&self) -> impl Iterator<Item = (crate::model::LeaseId, StreamNumber)> {
+        self.leases.values().map(Lease::grant)
+    }
+
+    /// The parts of the state that are kept twice agree.
+    fn credit_adds_up(&self) -> bool {
+        let used: usize = self.streams.values().map(|stream| stream.credit.used() as usize).sum();
+        let jobs: usize = self.streams.values().map(|stream| stream.jobs.len()).sum();
+        used == self.leases.len() && jobs == used
+    }
+
+    /// Nothing is left of streams that are gone.
+    fn is_at_rest(&self) -> bool {
+        let none_waits = self.queues.values().all(|queue| queue.groups.is_empty());
+        none_waits && self.streams.is_empty() && self.absent.is_empty() && self.suspects.is_empty() && self.is_idle()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.returns.is_empty() && self.returning == 0 && self.returns_again.is_empty() && self.touched.is_empty()
     }
 }

@@ -1,0 +1,3 @@
+mod conservation;
+mod rules;
+mod world;
