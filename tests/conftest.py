@@ -1,10 +1,20 @@
-"""What wire tests and fault tests share."""
+"""What wire tests and fault tests share: databases and brokers, made for each test and gone after it."""
 
 import os
+import shutil
+import tempfile
+import uuid
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg import sql
 
+from harness import statements
+from harness.broker import Broker
+from harness.cluster import Cluster
+
+LONG = bool(os.environ.get("LEASEHOLD_TEST_LONG"))
 
 
 def needed(name):
@@ -16,12 +26,114 @@ def needed(name):
 
 
 @pytest.fixture(scope="session")
-def postgres_bin():
-    """Programs of the PostgreSQL under test."""
-    return Path(needed("LEASEHOLD_TEST_POSTGRES_BIN"))
+def program():
+    """The broker under test."""
+    return needed("LEASEHOLD_TEST_BROKER")
 
 
 @pytest.fixture(scope="session")
 def server():
     """The PostgreSQL that `./test` started, as (URL, path of its log)."""
     return needed("LEASEHOLD_TEST_POSTGRES_URL"), Path(needed("LEASEHOLD_TEST_POSTGRES_LOG"))
+
+
+class Database:
+    """A fresh database of the server."""
+
+    def __init__(self, url, log):
+        self.url, self.log = url, log
+        self.begin = log.stat().st_size
+        self.name = url.rsplit("/", 1)[1]
+
+    def connect(self, **options):
+        """A session of the test's own."""
+        return psycopg.connect(self.url, **{"autocommit": True, "application_name": "test", **options})
+
+    def one(self, statement, *values):
+        """First column of the first row."""
+        with self.connect() as session:
+            row = session.execute(statement, values).fetchone()
+            return row[0] if row else None
+
+    def all(self, statement, *values):
+        """All rows."""
+        with self.connect() as session:
+            return session.execute(statement, values).fetchall()
+
+    def statements(self):
+        """What brokers sent to it, from the server's log."""
+        return statements.of_brokers(self.log, self.name, self.begin)
+
+    def log_entries(self):
+        """All that the server logged about it."""
+        return statements.entries(self.log, self.name, self.begin)
+
+    def sessions(self, application="%"):
+        """(pid, state, query, seconds in its transaction) of the others' sessions."""
+        return self.all("""select pid, state, query, extract(epoch from clock_timestamp() - xact_start)::float
+                           from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+                           and application_name like %s and application_name <> 'test'""", application)
+
+
+@pytest.fixture
+def postgres(server):
+    """A fresh database on the server, dropped afterwards."""
+    url, log = server
+    name = f"t_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    yield Database(url.rsplit("/", 1)[0] + f"/{name}", log)
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def work():
+    """A directory that others may enter (the database's user too), gone afterwards."""
+    path = Path(tempfile.mkdtemp(prefix="leasehold-work."))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def brokers(program, work):
+    """Makes brokers; ends them afterwards, and fails the test where one printed what it must not."""
+    made = []
+
+    def make(url=None, name=None, wait=True, migrate=True, **settings):
+        settings = {f"LEASEHOLD_{key.upper()}": str(value) for key, value in settings.items()}
+        broker = Broker(program, work, url, name or f"broker-{len(made)}", settings, migrate)
+        made.append(broker)
+        return broker.start(wait)
+
+    yield make
+    for broker in made:
+        broker.end()
+    for broker in made:
+        assert not broker.faults_in_output(), "the log holds what it must not"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def broker(request, brokers):
+    """A broker with default settings, on each engine in turn. A test changes settings by the mark `settings`."""
+    mark = request.node.get_closest_marker("settings")
+    url = request.getfixturevalue("postgres").url if request.param == "postgres" else None
+    made = brokers(url, **(mark.kwargs if mark else {}))
+    made.engine = request.param
+    return made
+
+
+@pytest.fixture
+def stub(broker):
+    """The service of that broker."""
+    return broker.stub()
+
+
+@pytest.fixture
+def cluster(work):
+    """A PostgreSQL of the test's own, to be killed and paused."""
+    made = Cluster(needed("LEASEHOLD_TEST_POSTGRES_BIN"), work / "cluster").create().start()
+    yield made
+    made.resume()
+    made.stop("immediate")
