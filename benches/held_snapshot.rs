@@ -1,0 +1,255 @@
+//! What a held snapshot does to the rate at which jobs are drained, with the claim cursor and without it.
+//!
+//! While somebody's transaction keeps an old snapshot, vacuum may not remove what finished jobs leave behind: the table and
+//! the left ends of its indexes fill with dead entries. A claim that begins at the index's end walks over all of them.
+
+#![allow(clippy::print_stdout, reason = "a measurement's table is its purpose")]
+
+mod stand;
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+use sqlx::{Connection, Executor, PgConnection};
+use tokio_util::sync::CancellationToken;
+
+use stand::{
+    Common, Outcome,
+    broker::Broker,
+    clients::{Due, Producers, Workers},
+    figures::{self, Table, median, micros_each, rate, thousands},
+    postgres::Postgres,
+    process,
+    statements::{self, Statement},
+};
+
+const QUEUE: &str = "snapshot";
+/// Jobs that are stored, then drained, in one round.
+const ROUND: u64 = 50_000;
+/// Rounds before the snapshot, and at the end under it; the median counts.
+const ROUNDS: usize = 3;
+/// Jobs that find the server's caches, the plans and the table's first pages cold.
+const WARM_UP: u64 = 20_000;
+const LEASE: Duration = Duration::from_secs(5);
+/// How long the statements of the idle broker are watched.
+const WATCHED: Duration = Duration::from_secs(15);
+
+/// Drains jobs before and while a snapshot is held; shows how the rates relate.
+#[derive(Parser, Debug)]
+struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Jobs that go through under the snapshot before the rate is taken.
+    #[arg(long, default_value_t = 300_000)]
+    jobs: u64,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    options.common.run(measure(&options))
+}
+
+struct Case {
+    name: &'static str,
+    database: &'static str,
+    cursor: bool,
+    due: Due,
+    held: bool,
+}
+
+const CASES: [Case; 5] = [
+    Case { name: "nobody holds a snapshot", database: "control", cursor: true, due: Due::Unset, held: false },
+    Case { name: "held, cursor", database: "cursor_on", cursor: true, due: Due::Unset, held: true },
+    Case { name: "held, no cursor", database: "cursor_off", cursor: false, due: Due::Unset, held: true },
+    Case { name: "held, cursor, past times", database: "past_on", cursor: true, due: Due::Past, held: true },
+    Case { name: "held, no cursor, past times", database: "past_off", cursor: false, due: Due::Past, held: true },
+];
+
+async fn measure(options: &Options) -> Outcome<()> {
+    // Checkpoints would fall into some rounds and not into others.
+    let postgres = Postgres::start(
+        options.common.bindir.as_deref(),
+        &["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB"],
+    )
+    .await?;
+    println!("{}", figures::machine());
+    println!(
+        "{}, fsync on; jobs of {} bytes; {} rounds of {ROUND} jobs stored by {} producers in batches of {}, then leased and",
+        postgres.version().await?,
+        stand::clients::PAYLOAD,
+        ROUNDS,
+        producers(Due::Unset).clients,
+        producers(Due::Unset).batch,
+    );
+    println!(
+        "acked over {} streams of credit {} in batches of at most {}; leases of {} s; {} jobs under the snapshot before 'after'",
+        workers().streams,
+        workers().max_in_flight,
+        workers().batch,
+        LEASE.as_secs(),
+        options.jobs,
+    );
+    println!("past times: due within the last hour, and 1,000 such jobs a second more arrive while draining");
+
+    let mut rates = Table::new([
+        "case",
+        "drained/s before",
+        "after",
+        "ratio",
+        "server CPU µs/job before",
+        "after",
+        "broker CPU µs/job before",
+        "after",
+        "refused acks",
+    ]);
+    let mut reaper =
+        Table::new(["empty reaper pass", "passes", "median ms", "worst ms", "ms of all upkeep and looks per s"]);
+    for case in &CASES {
+        let (before, after, passes) = case.run(&postgres, options.jobs).await?;
+        rates.row([
+            case.name.to_owned(),
+            thousands(before.rate),
+            thousands(after.rate),
+            format!("{:.2}", after.rate / before.rate),
+            format!("{:.1}", before.server),
+            format!("{:.1}", after.server),
+            format!("{:.1}", before.broker),
+            format!("{:.1}", after.broker),
+            (before.refused + after.refused).to_string(),
+        ]);
+        reaper.row(passes.cells(case.name));
+    }
+    rates.print();
+    println!("after the drains, with nothing left to do, for {} s:", WATCHED.as_secs());
+    reaper.print();
+    Ok(())
+}
+
+fn producers(due: Due) -> Producers {
+    Producers { queue: QUEUE.to_owned(), due, clients: 4, connections: 4, batch: 100 }
+}
+
+fn workers() -> Workers {
+    Workers {
+        queue: QUEUE.to_owned(),
+        streams: 8,
+        connections: 4,
+        max_in_flight: 500,
+        batch: 100,
+        acks: 4,
+        lease: LEASE,
+    }
+}
+
+impl Case {
+    async fn run(&self, postgres: &Postgres, jobs: u64) -> Outcome<(Figures, Figures, Passes)> {
+        let url = postgres.create_database(self.database)?;
+        let broker =
+            Broker::start(&url, &[("LEASEHOLD_CLAIM_CURSOR", if self.cursor { "true" } else { "false" })]).await?;
+        self.round(postgres, &broker, WARM_UP).await?;
+        let before = self.rounds(postgres, &broker).await?;
+
+        let holder = if self.held { Some(hold(postgres.connect(self.database).await?).await?) } else { None };
+        let (started, mut through) = (Instant::now(), 0);
+        while through < jobs || started.elapsed() < LEASE * 2 {
+            let round = self.round(postgres, &broker, ROUND).await?;
+            through += ROUND;
+            println!("  {}: {} jobs/s at {through} jobs", self.name, thousands(round.rate));
+        }
+        let after = self.rounds(postgres, &broker).await?;
+        let passes = Passes(statements::watch(postgres, WATCHED).await?);
+        if let Some(mut holder) = holder {
+            let held: bool = sqlx::query_scalar(
+                "select backend_xmin is not null from pg_stat_activity where pid = pg_backend_pid()",
+            )
+            .fetch_one(&mut holder)
+            .await?;
+            if !held {
+                return Err("the snapshot was lost on the way".into());
+            }
+            holder.close().await?;
+        }
+        for line in broker.trouble()? {
+            println!("  broker: {line}");
+        }
+        Ok((before, after, passes))
+    }
+
+    async fn rounds(&self, postgres: &Postgres, broker: &Broker) -> Outcome<Figures> {
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            rounds.push(self.round(postgres, broker, ROUND).await?);
+        }
+        let middle = |of: fn(&Figures) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
+        Ok(Figures {
+            rate: middle(|round| round.rate),
+            server: middle(|round| round.server),
+            broker: middle(|round| round.broker),
+            refused: rounds.iter().map(|round| round.refused).sum(),
+        })
+    }
+
+    /// Stores jobs, then drains them; the figures are those of draining.
+    async fn round(&self, postgres: &Postgres, broker: &Broker, jobs: u64) -> Outcome<Figures> {
+        producers(self.due).enqueue(broker.address(), jobs).await?;
+        let (stop, more) = (CancellationToken::new(), Producers { batch: 50, ..producers(self.due) });
+        let (address, ends) = (broker.address(), stop.clone());
+        let trickle = (self.due == Due::Past)
+            .then(|| tokio::spawn(async move { more.trickle(address, Duration::from_millis(50), ends).await }));
+        let usage = || {
+            Ok::<_, Box<dyn std::error::Error + Send + Sync>>((
+                process::processor_time_of_family(postgres.pid())?,
+                process::processor_time(broker.pid())?,
+            ))
+        };
+        let (server, own) = usage()?;
+        let drained = workers().drain(address, jobs).await?;
+        let (server_after, own_after) = usage()?;
+        stop.cancel();
+        if let Some(trickle) = trickle {
+            trickle.await??;
+        }
+        Ok(Figures {
+            rate: rate(drained.acked, drained.elapsed),
+            server: micros_each(server_after.saturating_sub(server), drained.acked),
+            broker: micros_each(own_after.saturating_sub(own), drained.acked),
+            refused: drained.refused,
+        })
+    }
+}
+
+/// Opens a transaction whose snapshot nobody may clean up behind.
+async fn hold(mut connection: PgConnection) -> Outcome<PgConnection> {
+    connection.execute("begin isolation level repeatable read").await?;
+    connection.execute("select count(*) from leasehold.job").await?;
+    Ok(connection)
+}
+
+struct Figures {
+    rate: f64,
+    /// Microseconds of processor time per job.
+    server: f64,
+    broker: f64,
+    refused: u64,
+}
+
+/// Statements of a broker with nothing to do.
+struct Passes(Vec<Statement>);
+
+impl Passes {
+    fn cells(&self, name: &str) -> [String; 5] {
+        let of_reaper = self.0.iter().filter(|statement| statement.caller == "leasehold.reaper");
+        let millis: Vec<f64> = of_reaper.map(|statement| statement.millis).collect();
+        let all: f64 = self.0.iter().map(|statement| statement.millis).sum();
+        [
+            name.to_owned(),
+            millis.len().to_string(),
+            format!("{:.2}", median(&millis)),
+            format!("{:.2}", figures::quantile(&millis, 1.0)),
+            format!("{:.1}", all / WATCHED.as_secs_f64()),
+        ]
+    }
+}
