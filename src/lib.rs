@@ -3,6 +3,7 @@
 //! The library is what the binary is made of; tests use it as well. Start with [`model`] for the words, [`store`] for the
 //! only door to the database, and `ARCHITECTURE.md` for the map.
 
+pub mod app;
 pub mod cli;
 pub mod config;
 pub mod dispatch;

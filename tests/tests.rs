@@ -1,4 +1,5 @@
 //! All integration tests, linked once.
 
 mod architecture;
+mod cli;
 mod contract;

@@ -1,8 +1,11 @@
 //! The command line: `serve`, `migrate`, `demo`, `config`, `version`. Data goes to stdout, notes to stderr.
 
 mod config;
+mod demo;
 mod exit;
+mod migrate;
 mod options;
+mod serve;
 
 use std::io::Write as _;
 
@@ -29,15 +32,34 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(exit::HELP)
+        .subcommand(serve::command())
+        .subcommand(migrate::command())
+        .subcommand(demo::command())
         .subcommand(config::command())
         .subcommand(Command::new("version").about("Say which version this is"))
 }
 
 fn dispatch(matches: &ArgMatches) -> Exit {
     match matches.subcommand() {
+        Some(("serve", matches)) => serve::run(matches),
+        Some(("migrate", matches)) => migrate::run(matches),
+        Some(("demo", matches)) => demo::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("version", _)) => print(&format!("leasehold {}\n", env!("CARGO_PKG_VERSION"))),
         _ => Exit::BadConfiguration,
+    }
+}
+
+/// Runs a command that waits for things.
+fn run_to_end(command: impl Future<Output = Exit>) -> Exit {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => {
+            let exit = runtime.block_on(command);
+            // what still blocks a thread now, such as a look-up of a host's name, is not waited for
+            runtime.shutdown_background();
+            exit
+        }
+        Err(error) => exit::fail(&error),
     }
 }
 

@@ -13,8 +13,7 @@ pub(super) fn add_to(command: Command) -> Command {
         .value_parser(PathBufValueParser::new())
         .help("TOML file with options [env: LEASEHOLD_CONFIG]");
     Config::sections().into_iter().fold(command.arg(file), |command, section| {
-        let heading =
-            if section.name.is_empty() { "Options".to_owned() } else { format!("Options [{}]", section.name) };
+        let heading = if section.name.is_empty() { "Broker".to_owned() } else { format!("[{}]", section.name) };
         command.next_help_heading(heading).args(section.options.iter().map(flag))
     })
 }
@@ -25,11 +24,13 @@ fn flag(option: &Declared) -> Arg {
         "" => String::new(),
         default => format!(" [default: {default}]"),
     };
-    let help = format!("{}{default} [{}] [env: {}]", option.doc, description.range, option.variable()).replace('`', "");
+    let help = format!("{}{default}", option.doc).replace('`', "");
+    let more = format!("{help}\n[{}] [env: {}]", description.range.replace('`', ""), option.variable());
     let arg = Arg::new(option.key.clone())
         .long(option.flag())
         .value_name(description.placeholder)
         .help(help)
+        .long_help(more)
         .allow_hyphen_values(true)
         .hide_short_help(!option.section.is_empty());
     if description.switch { arg.num_args(0..=1).require_equals(true).default_missing_value("true") } else { arg }

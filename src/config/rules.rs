@@ -23,14 +23,14 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
 
     let (lanes, limits, queues) = (&config.lanes, &config.limits, &config.queues);
     layers.require(
-        lanes.merged_lock_timeout <= lanes.lock_timeout,
-        &["lanes.merged_lock_timeout", "lanes.lock_timeout"],
-        "the first must not be longer than the second",
-    );
-    layers.require(
         lanes.lock_timeout <= lanes.statement_timeout,
         &["lanes.lock_timeout", "lanes.statement_timeout"],
         "the first must not be longer than the second",
+    );
+    layers.require(
+        lanes.statement_timeout < lanes.commit_timeout,
+        &["lanes.statement_timeout", "lanes.commit_timeout"],
+        "the first must be shorter than the second, or statements that the database ends count as unknown",
     );
     layers.require(
         config.server.request_bytes <= lanes.waiting_bytes,

@@ -42,7 +42,6 @@ fn defaults_are_those_that_were_promised() {
     assert_eq!(config.broker.data_dir.to_str(), Some("./leasehold-data"));
     assert_eq!(config.lanes.count, 8);
     assert_eq!(config.lanes.waiting_requests, 10_000);
-    assert_eq!(config.lanes.merged_lock_timeout, Duration::from_millis(50));
     assert_eq!(config.server.drain_timeout, Duration::from_secs(25));
     assert_eq!((config.broker.log_format, config.broker.log_level), (LogFormat::Human, LogLevel::Info));
 }
@@ -147,12 +146,12 @@ fn addresses_that_others_reach_need_a_word_of_consent() {
 #[test]
 fn rules_between_options_name_every_one_of_them() {
     let text = faults(
-        "[lanes]\nmerged_lock_timeout = '3s'\n[queues]\nbackoff_base = '1h'",
+        "[lanes]\nlock_timeout = '30s'\n[queues]\nbackoff_base = '1h'",
         &[("LEASEHOLD_LIMITS_LEASE_MIN", "1m")],
         &[("limits.payload_bytes", "3 MiB"), ("server.request_bytes", "3 MiB")],
     );
     for part in [
-        "lanes.merged_lock_timeout and lanes.lock_timeout (its default): the first must not be longer",
+        "lanes.lock_timeout and lanes.statement_timeout (its default): the first must not be longer",
         "queues.backoff_base and queues.backoff_cap (its default): the first must not be longer",
         "queues.lease_duration (its default) and LEASEHOLD_LIMITS_LEASE_MIN and",
         "--limits-payload-bytes and limits.header_bytes (its default) and --server-request-bytes: the last must hold",

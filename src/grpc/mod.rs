@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tonic::{body::Body, service::Routes};
 use tower::Service;
 
-use self::layers::{LayerOptions, Layers};
+use self::layers::{LayerOptions, Layers, Timed};
 pub use self::{
     health::Health,
     server::{Server, ServerOptions},
@@ -33,6 +33,7 @@ use crate::{
     dispatch::Dispatch,
     model::Limits,
     store::Store,
+    telemetry::Metrics,
     v1::{self, queue_service_server::QueueServiceServer},
 };
 
@@ -47,6 +48,8 @@ pub struct ApiOptions {
     pub request_bytes: usize,
     /// Bytes of requests that are not complete yet, all connections together.
     pub unread_bytes: usize,
+    /// What is counted goes there.
+    pub metrics: Option<Metrics>,
 }
 
 impl Default for ApiOptions {
@@ -56,13 +59,14 @@ impl Default for ApiOptions {
             request_deadline: Duration::from_secs(30),
             request_bytes: 4 << 20,
             unread_bytes: 256 << 20,
+            metrics: None,
         }
     }
 }
 
 /// All services behind their layers, ready for [`Server::run`].
 #[derive(Clone)]
-pub struct Api(Layers<Routes>);
+pub struct Api(Timed<Layers<Routes>>);
 
 impl Api {
     /// Puts the services together. They are shown as not serving until the [`Health`] that comes with them runs and `ready`
@@ -81,7 +85,7 @@ impl Api {
             .add_service(reflection().build_v1alpha().expect("the descriptor set that is compiled in is whole"))
             .prepare();
         let layers = LayerOptions { request_deadline: options.request_deadline, unread_bytes: options.unread_bytes };
-        (Self(Layers::new(routes, &layers)), Health::new(reporter, ready).await)
+        (Self(Timed::new(Layers::new(routes, &layers), options.metrics)), Health::new(reporter, ready).await)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     config::{
         declared::section,
-        kind::{CallerNames, Optional, Whole},
+        kind::{CallerNames, Whole},
     },
     model::Caller,
 };
@@ -15,7 +15,5 @@ section! {
         names: Vec<Caller> = CallerNames { at_most: 64 };
         /// Callers with a comment text of their own; the others run as `other`.
         with_text: usize = Whole::new(64, 1, 256);
-        /// Lanes that one caller may hold at once; its further requests wait for their turn.
-        lanes_each: Option<usize> = Optional(Whole::new(4, 1, 256));
     }
 }

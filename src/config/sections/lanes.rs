@@ -22,10 +22,9 @@ section! {
         connect_timeout: Duration = Span::millis(5_000, 100, 60_000);
         /// How long a statement may take.
         statement_timeout: Duration = Span::millis(10_000, 100, 300_000);
-        /// How long a statement of a single request waits for a row that another transaction holds.
+        /// How long a statement waits for a row that another transaction holds; one of several requests waits for 50 ms and then
+        /// runs in halves.
         lock_timeout: Duration = Span::millis(2_000, 10, 60_000);
-        /// The same for a statement of several requests, which run one by one where it is not enough.
-        merged_lock_timeout: Duration = Span::millis(50, 1, 10_000);
         /// How long a commit may take before its outcome counts as unknown.
         commit_timeout: Duration = Span::millis(15_000, 100, 300_000);
         /// An idle lane is used once in so long, so that a dead peer is noticed.

@@ -32,7 +32,5 @@ section! {
         max_attempts: u16 = Whole::new(1_000, 1, 1_000);
         /// Bytes of an error text that are kept.
         error_bytes: usize = Size::new(4 << 10, 64, 64 << 10);
-        /// Queues there may be.
-        queues: usize = Whole::new(10_000, 1, 10_000);
     }
 }

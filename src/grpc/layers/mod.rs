@@ -8,6 +8,7 @@ mod caller;
 mod deadline;
 mod failures;
 mod protocol;
+mod timed;
 mod trace;
 
 use std::{
@@ -26,8 +27,11 @@ use tonic::body::Body;
 use tower::Service;
 use tracing::Instrument;
 
-pub(super) use self::trace::{RequestId, call_trace};
 use self::{body::ReadBody, deadline::Asked};
+pub(super) use self::{
+    timed::Timed,
+    trace::{RequestId, call_trace},
+};
 use super::status;
 use crate::model::{Caller, Failure};
 

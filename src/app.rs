@@ -1,0 +1,157 @@
+//! The composition root: builds the parts from the configuration, starts them, drains them. The only place that knows all.
+//!
+//! Start: both sockets are bound, then the store begins to connect, then calls are served. Nothing waits for the database:
+//! until it answers with a current schema the broker is alive and not ready. Drain: readiness fails, streams and calls end,
+//! then the broker's own work, then the lanes.
+
+pub mod database;
+mod options;
+mod readiness;
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::Config,
+    dispatch::Dispatch,
+    grpc::{Api, Server},
+    http::{HttpServer, Probes},
+    store::{Store, error::EngineError},
+    telemetry::{
+        Metrics,
+        metrics::{LanesReading, MetricsError, StreamsReading},
+    },
+    upkeep::Upkeep,
+};
+
+/// What cut calls may take to let go.
+const LAST_BREATH: Duration = Duration::from_millis(300);
+
+/// A broker that serves.
+pub struct App {
+    grpc: SocketAddr,
+    http: SocketAddr,
+    store: Store,
+    dispatch: Dispatch,
+    upkeep: Upkeep,
+    /// Cancelled when the drain begins.
+    draining: CancellationToken,
+    /// Cuts the calls that are left.
+    kill: CancellationToken,
+    /// The gRPC server; ends after its last call.
+    calls: JoinSet<()>,
+    /// The second port and what keeps readiness up to date. They answer until the end.
+    probes: JoinSet<()>,
+    drain_timeout: Duration,
+}
+
+/// Why a broker did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A socket cannot be had.
+    #[error("{option} {address} cannot be used: {source}")]
+    Bind {
+        /// The option that asked for it.
+        option: &'static str,
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database cannot be used as it is configured.
+    #[error(transparent)]
+    Database(#[from] EngineError),
+    /// Metrics cannot be exported.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+}
+
+impl App {
+    /// Starts a broker. Does not wait for a database server.
+    pub async fn start(config: &Config) -> Result<Self, StartError> {
+        let metrics = Metrics::new(&config.callers.names, config.callers.with_text)?;
+        let (server, grpc) = bind_grpc(config).await?;
+        let (second, http) = bind_http(config).await?;
+        let store = Store::start(database::open(config).await?, options::store(config, &metrics));
+        let dispatch = Dispatch::start(store.clone(), options::dispatch(config), database::replica_name(config));
+        let upkeep = Upkeep::start(store.clone(), dispatch.clone(), options::upkeep(config));
+        watch(&metrics, &store, &dispatch);
+
+        let (draining, kill, ready) = (CancellationToken::new(), CancellationToken::new(), store.availability());
+        let (api, health) =
+            Api::new(store.clone(), dispatch.clone(), options::api(config, &metrics), ready.clone()).await;
+        let (mut calls, mut probes) = (JoinSet::new(), JoinSet::new());
+        calls.spawn(server.run(api, draining.clone(), kill.clone()));
+        probes.spawn(health.run(draining.clone()));
+        probes.spawn(readiness::tell(ready.clone(), draining.clone()));
+        let answers = Probes { ready, draining: draining.clone(), registry: metrics.registry().clone() };
+        probes.spawn(second.run(answers, kill.clone()));
+        let drain_timeout = config.server.drain_timeout;
+        Ok(Self { grpc, http, store, dispatch, upkeep, draining, kill, calls, probes, drain_timeout })
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc
+    }
+
+    /// Where probes and metrics are served.
+    pub fn http_address(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Ends the broker: politely, or at once where `hurry` is cancelled or the drain's time is over. Says whether everything
+    /// that was under way ended by itself.
+    pub async fn drain(mut self, hurry: CancellationToken) -> bool {
+        self.draining.cancel();
+        let politely = async {
+            // streams end with the dispatcher, unary calls with the server, and both need the lanes
+            tokio::join!(self.dispatch.drain(), async { while self.calls.join_next().await.is_some() {} });
+            self.upkeep.stop().await;
+            self.store.drain().await;
+        };
+        let drained = tokio::select! {
+            ended = timeout(self.drain_timeout, politely) => ended.is_ok(),
+            () = hurry.cancelled() => false,
+        };
+        self.kill.cancel();
+        if !drained {
+            tracing::warn!("the drain was cut short; jobs that were sent come back when their leases expire");
+        }
+        let last = async { while self.probes.join_next().await.is_some() {} };
+        tokio::select! { () = last => {} () = sleep(LAST_BREATH) => {} }
+        drained
+    }
+}
+
+async fn bind_grpc(config: &Config) -> Result<(Server, SocketAddr), StartError> {
+    let refused = |source| StartError::Bind { option: "listen", address: config.broker.listen, source };
+    let server = Server::bind(options::server(config)).await.map_err(refused)?;
+    let address = server.local_addr().map_err(refused)?;
+    Ok((server, address))
+}
+
+async fn bind_http(config: &Config) -> Result<(HttpServer, SocketAddr), StartError> {
+    let refused = |source| StartError::Bind { option: "http_listen", address: config.broker.http_listen, source };
+    let server = HttpServer::bind(options::http(config)).await.map_err(refused)?;
+    let address = server.local_addr().map_err(refused)?;
+    Ok((server, address))
+}
+
+/// Lets metrics read what the parts know.
+fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch) {
+    let (store, dispatch) = (store.clone(), dispatch.clone());
+    metrics.watch_lanes(move || {
+        let (used, idle) = store.lanes();
+        LanesReading { used: used as u64, idle: idle as u64, waiting: store.waiting() as u64 }
+    });
+    metrics.watch_streams(move || {
+        let streams = dispatch.streams();
+        StreamsReading { streams: streams.streams as u64, outstanding: streams.outstanding as u64 }
+    });
+}

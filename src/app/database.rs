@@ -1,0 +1,58 @@
+//! The engine that the configuration asks for. Outside of the store nobody else names one.
+
+use std::{path::PathBuf, sync::Arc};
+
+use crate::{
+    config::{Config, Database},
+    store::{
+        comment::Comments,
+        engine::Engine,
+        error::EngineError,
+        postgres::{PostgresEngine, PostgresOptions, notices},
+        sqlite::{SqliteEngine, SqliteOptions},
+    },
+    telemetry::logging::ExtraLayer,
+};
+
+/// File of the embedded database in the data directory.
+const FILE: &str = "leasehold.db";
+
+/// What an engine must hear of its driver's events, to know what an answer means.
+pub fn log_layers() -> Vec<ExtraLayer> {
+    vec![Box::new(notices::layer())]
+}
+
+/// Opens it. A server is not waited for; the embedded database is taken for this process alone.
+pub async fn open(config: &Config) -> Result<Arc<dyn Engine>, EngineError> {
+    let comments = || Arc::new(Comments::new(config.callers.with_text, config.callers.names.iter().cloned()));
+    Ok(match &config.broker.database_url {
+        Database::Embedded => embedded(config.broker.data_dir.join(FILE), comments()).await?,
+        Database::File(path) => embedded(path.clone(), comments()).await?,
+        Database::Postgres(url) => Arc::new(PostgresEngine::new(PostgresOptions {
+            url: url.clone(),
+            application_name: format!("leasehold/{}", replica_name(config)),
+            statement_timeout: config.lanes.statement_timeout,
+            lock_timeout: config.lanes.lock_timeout,
+            allow_lossy: config.broker.allow_lossy,
+            callers_with_text: config.callers.with_text,
+            configured_callers: config.callers.names.clone(),
+        })?),
+    })
+}
+
+async fn embedded(path: PathBuf, comments: Arc<Comments>) -> Result<Arc<dyn Engine>, EngineError> {
+    Ok(Arc::new(SqliteEngine::open(SqliteOptions::new(path), comments).await?))
+}
+
+/// What this replica calls itself: its option, else the host's name.
+pub(super) fn replica_name(config: &Config) -> String {
+    config.broker.replica_name.clone().unwrap_or_else(|| {
+        rustix::system::uname()
+            .nodename()
+            .to_str()
+            .ok()
+            .filter(|name| !name.is_empty())
+            .unwrap_or("leasehold")
+            .to_owned()
+    })
+}

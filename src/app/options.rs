@@ -1,0 +1,113 @@
+//! The parts' options, from the configuration.
+
+use std::time::Duration;
+
+use crate::{
+    config::{Config, Database},
+    dispatch::DispatchOptions,
+    grpc::{ApiOptions, ServerOptions},
+    http::HttpOptions,
+    store::{LaneOptions, LineOptions, StoreOptions},
+    telemetry::Metrics,
+    upkeep::UpkeepOptions,
+};
+
+/// What is kept of the drain's time for what comes after calls and streams: the broker's own work and the lanes.
+const FOR_THE_LANES: Duration = Duration::from_secs(1);
+
+/// The store's. The embedded database migrates itself.
+pub(super) fn store(config: &Config, metrics: &Metrics) -> StoreOptions {
+    let lanes = &config.lanes;
+    let embedded = !matches!(config.broker.database_url, Database::Postgres(_));
+    StoreOptions {
+        lanes: LaneOptions {
+            lanes: lanes.count,
+            connect_timeout: lanes.connect_timeout,
+            statement_deadline: lanes.commit_timeout,
+            idle_use: lanes.idle_use,
+            migrate: config.broker.migrate || embedded,
+            ..LaneOptions::default()
+        },
+        line: LineOptions {
+            max_requests: lanes.waiting_requests,
+            max_bytes: lanes.waiting_bytes,
+            merged_items: lanes.merged_jobs,
+            merged_bytes: lanes.merged_bytes,
+            ..LineOptions::default()
+        },
+        acquire_timeout: lanes.acquire_timeout,
+        auto_create_queues: config.broker.auto_create_queues,
+        queue_defaults: config.queue_settings(),
+        metrics: Some(metrics.clone()),
+        ..StoreOptions::default()
+    }
+}
+
+/// The dispatcher's.
+pub(super) fn dispatch(config: &Config) -> DispatchOptions {
+    let streams = &config.streams;
+    DispatchOptions {
+        heartbeat_interval: streams.heartbeat,
+        stream_age: streams.max_age,
+        max_streams: streams.per_replica,
+        max_outstanding: streams.outstanding,
+        look_interval: streams.look_interval,
+        claim_bytes: streams.claim_bytes as u64,
+        frame_bytes: streams.frame_bytes,
+        claim_cursor: config.broker.claim_cursor,
+        reconcile_interval: streams.reconcile_interval,
+        drain_limit: for_calls(config),
+        ..DispatchOptions::default()
+    }
+}
+
+/// Those of the broker's own work.
+pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
+    let upkeep = &config.upkeep;
+    UpkeepOptions {
+        reaper_interval: upkeep.reaper_interval,
+        arrivals_interval: upkeep.arrivals_interval,
+        pruner_interval: upkeep.prune_interval,
+        step: upkeep.batch,
+        floors: config.broker.claim_cursor,
+        ..UpkeepOptions::default()
+    }
+}
+
+/// Those of calls.
+pub(super) fn api(config: &Config, metrics: &Metrics) -> ApiOptions {
+    let server = &config.server;
+    ApiOptions {
+        limits: config.request_limits(),
+        request_deadline: server.request_deadline,
+        request_bytes: server.request_bytes,
+        metrics: Some(metrics.clone()),
+        ..ApiOptions::default()
+    }
+}
+
+/// Those of the gRPC server's connections.
+pub(super) fn server(config: &Config) -> ServerOptions {
+    let server = &config.server;
+    ServerOptions {
+        listen: config.broker.listen,
+        preface: server.preface_timeout,
+        connection_age: server.connection_age,
+        connection_grace: server.connection_grace,
+        http2_streams: server.connection_streams,
+        lease_streams_per_connection: config.streams.per_connection,
+        keepalive_interval: server.keepalive_interval,
+        keepalive_timeout: server.keepalive_timeout,
+        drain: for_calls(config),
+        ..ServerOptions::default()
+    }
+}
+
+/// Those of the second port.
+pub(super) fn http(config: &Config) -> HttpOptions {
+    HttpOptions { listen: config.broker.http_listen, ..HttpOptions::default() }
+}
+
+fn for_calls(config: &Config) -> Duration {
+    config.server.drain_timeout.saturating_sub(FOR_THE_LANES)
+}

@@ -1,0 +1,90 @@
+//! `leasehold serve`.
+
+use clap::{ArgMatches, Command};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{Exit, exit, options};
+use crate::{
+    app::{App, StartError, database},
+    config::Config,
+    store::error::EngineError,
+    telemetry::logging,
+};
+
+/// The command.
+pub(super) fn command() -> Command {
+    options::add_to(Command::new("serve").about("Serve jobs until SIGTERM or SIGINT; a second one ends it at once"))
+}
+
+/// Runs it.
+pub(super) fn run(matches: &ArgMatches) -> Exit {
+    let config = match options::load(matches) {
+        Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    super::run_to_end(serve(&config))
+}
+
+async fn serve(config: &Config) -> Exit {
+    if let Err(error) = logging::start(config.broker.log_format, config.broker.log_level, database::log_layers()) {
+        return exit::fail(&error);
+    }
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => return exit::fail(&format_args!("signals cannot be heard: {error}")),
+    };
+    let app = match App::start(config).await {
+        Ok(app) => app,
+        Err(error) => {
+            tracing::error!(%error, "the broker cannot start");
+            return match error {
+                StartError::Database(EngineError::Unavailable(_) | EngineError::NotSent(_)) => Exit::Unavailable,
+                _ => Exit::Failure,
+            };
+        }
+    };
+    let (grpc, http) = (app.grpc_address(), app.http_address());
+    tracing::info!(%grpc, %http, version = env!("CARGO_PKG_VERSION"), "serving");
+    if config.broker.insecure_plaintext {
+        tracing::warn!("serving without TLS on addresses that others can reach, as insecure_plaintext allows");
+    }
+
+    let signal = signals.next().await;
+    tracing::info!(signal, "draining");
+    let hurry = CancellationToken::new();
+    let _second = tokio_util::task::AbortOnDropHandle::new(tokio::spawn({
+        let hurry = hurry.clone();
+        async move {
+            let signal = signals.next().await;
+            tracing::warn!(signal, "ending at once");
+            hurry.cancel();
+        }
+    }));
+    if app.drain(hurry).await {
+        tracing::info!("drained");
+        Exit::Ok
+    } else {
+        Exit::Failure
+    }
+}
+
+/// The signals that end the broker.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for one, says which.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A broker as a process of its own.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    process::{Child, ChildStderr, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// The program with an empty environment, so that nobody's variables have a say.
+pub(super) fn leasehold(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    command.env_clear().args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A broker that serves on ports of its own; killed when dropped.
+pub(super) struct Broker {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    pub(super) grpc: SocketAddr,
+    pub(super) http: SocketAddr,
+    _directory: TempDir,
+}
+
+impl Broker {
+    /// Starts one and waits until it has said where it serves.
+    pub(super) fn start(arguments: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut command = leasehold(&["serve", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
+        command.args(["--log-format", "json"]).arg("--data-dir").arg(directory.path()).args(arguments);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let serving = line_with(&mut stderr, "\"serving\"");
+        let address = |field: &str| serving[field].as_str().and_then(|text| text.parse().ok()).expect("an address");
+        let (grpc, http) = (address("grpc"), address("http"));
+        Self { child, stderr, grpc, http, _directory: directory }
+    }
+
+    /// Waits for a log line that holds `text`.
+    pub(super) fn wait_for(&mut self, text: &str) {
+        line_with(&mut self.stderr, text);
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("the process lives");
+    }
+
+    /// Waits for its end: exit code, and how long it took.
+    pub(super) fn end(&mut self) -> (Option<i32>, Duration) {
+        let began = Instant::now();
+        // its pipe is read to the end, or a broker with much to say would wait for us
+        std::io::copy(&mut self.stderr, &mut std::io::sink()).expect("a readable pipe");
+        let status = self.child.wait().expect("it is our child");
+        (status.code(), began.elapsed())
+    }
+
+    /// The first line and the last one of what the second port answers.
+    pub(super) fn get(&self, path: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(self.http).expect("the second port listens");
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: x\r\n\r\n").expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let line = |line: Option<&str>| line.unwrap_or_default().to_owned();
+        (line(answer.lines().next()), line(answer.lines().last()))
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // where it has ended already there is nothing to kill
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> serde_json::Value {
+    loop {
+        let mut line = String::new();
+        let read = stderr.read_line(&mut line).expect("log lines are text");
+        assert_ne!(read, 0, "the broker ended before it said {text}");
+        if line.contains(text) {
+            return serde_json::from_str(&line).expect("log lines are JSON");
+        }
+    }
+}

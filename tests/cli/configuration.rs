@@ -1,0 +1,71 @@
+//! What is refused before anything begins, and how the program says so.
+
+use std::net::TcpListener;
+
+use super::broker::{Broker, leasehold};
+
+/// Exit code and what was said on stderr.
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let output = leasehold(arguments).envs(variables.iter().copied()).output().expect("the program runs");
+    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+}
+
+#[test]
+fn every_fault_is_named_and_the_exit_code_is_64() {
+    let variables = [("LEASEHOLD_LANES_COUNT", "1"), ("LEASEHOLD_DATABSE_URL", "postgres://u:hunter2@db/app")];
+    let (code, said) = run(&["serve", "--listen", "0.0.0.0:0", "--limits-payload-bytes", "4 MiB"], &variables);
+    assert_eq!(code, Some(64), "{said}");
+    for part in ["LEASEHOLD_LANES_COUNT:", "LEASEHOLD_DATABSE_URL:", "--listen:", "--limits-payload-bytes:"] {
+        assert!(said.contains(part), "'{part}' is missing in {said}");
+    }
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn an_unknown_flag_ends_with_64() {
+    let (code, said) = run(&["serve", "--listn", "127.0.0.1:0"], &[]);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("--listen"), "{said}");
+}
+
+#[test]
+fn a_socket_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().to_str().expect("UTF-8");
+    let (code, said) = run(&["serve", "--listen", &address, "--data-dir", path], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&address), "{said}");
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_keeps_the_broker_alive_and_unready() {
+    let broker = Broker::start(&["--database-url", "postgres://nobody@127.0.0.1:1/nothing"]);
+    assert!(broker.get("/livez").0.contains("200"));
+    assert!(broker.get("/readyz").0.contains("503"));
+}
+
+#[test]
+fn migrate_says_that_the_database_cannot_be_reached_by_69() {
+    let (code, said) = run(&["migrate", "status", "--database-url", "postgres://u:hunter2@127.0.0.1:1/nothing"], &[]);
+    assert_eq!(code, Some(69), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn migrate_lists_what_is_missing_and_then_what_was_applied() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().to_str().expect("UTF-8");
+    let list = |command: &str| {
+        let output = leasehold(&["migrate", command, "--data-dir", path]).output().expect("the program runs");
+        (output.status.code(), String::from_utf8(output.stdout).expect("text"))
+    };
+    let (code, missing) = list("status");
+    assert_eq!(code, Some(1), "{missing}");
+    assert!(missing.lines().count() > 0 && missing.lines().all(|line| line.ends_with(" missing")), "{missing}");
+    let (code, applied) = list("up");
+    assert_eq!(code, Some(0), "{applied}");
+    assert_eq!(list("status"), (Some(0), applied.clone()));
+    assert_eq!(applied, missing.replace(" missing", " applied"));
+}

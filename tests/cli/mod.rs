@@ -1,0 +1,5 @@
+//! The program as operators start and stop it.
+
+mod broker;
+mod configuration;
+mod drain;
