@@ -3,3 +3,6 @@
 mod architecture;
 mod cli;
 mod contract;
+#[macro_use]
+mod lanes;
+mod stress;

@@ -1,0 +1,80 @@
+//! Bounds on queues, and queues that do not come into being.
+
+use std::time::Duration;
+
+use leasehold::{
+    model::{Failure, Outcome, Reason},
+    store::{Store, StoreOptions},
+};
+
+use super::stage::{Sql, Stage, calm, claim, job, lease, put, until};
+
+fn is_full(refused: &Failure) -> bool {
+    assert_eq!(refused.outcome, Outcome::NotApplied);
+    assert_eq!(refused.subject.as_deref(), Some("q"));
+    refused.reason == Reason::QueueFull
+}
+
+/// A queue with a bound that the store has heard of.
+async fn bounded(stage: &Stage, bound: &str) -> (Store, leasehold::model::QueueId, Sql) {
+    let options = StoreOptions { queue_refresh: Duration::from_millis(20), ..StoreOptions::default() };
+    let store = stage.store(options).await;
+    let (_, queue) = put(&store, job("q", "first")).await;
+    let mut sql = stage.sql().await;
+    sql.run(&format!("update queue set {bound} where name = 'q'")).await;
+    (store, queue, sql)
+}
+
+async fn a_full_queue_refuses_and_takes_jobs_again_once_it_has_room(stage: Stage) {
+    let (store, queue, mut sql) = bounded(&stage, "max_backlog_jobs = 10").await;
+    // What is known of the queue is read anew by and by.
+    until("the bound holds", async || {
+        let stored = store.enqueue(&calm("producer"), vec![job("q", "work")]).await;
+        stored.is_err_and(|refused| is_full(&refused))
+    })
+    .await;
+    let there = sql.number("select count(*) from job").await;
+    assert!(there >= 10, "refused at {there}");
+
+    while sql.number("select count(*) from job").await > 5 {
+        let claimed = claim(&store, queue, 1).await;
+        store.ack(&calm("consumer"), claimed.iter().map(lease).collect()).await.expect("acked");
+    }
+    until("there is room", async || store.enqueue(&calm("producer"), vec![job("q", "work")]).await.is_ok()).await;
+    // From here on the count is fresh: the bound is kept to the job.
+    let refused = store.enqueue(&calm("producer"), vec![job("q", "batch"); 5]).await.expect_err("only four fit");
+    assert!(is_full(&refused), "{refused}");
+    store.enqueue(&calm("producer"), vec![job("q", "batch"); 4]).await.expect("four fit");
+    assert_eq!(sql.number("select count(*) from job").await, 10);
+}
+
+async fn a_bound_on_bytes_counts_payloads(stage: Stage) {
+    let (store, _, mut sql) = bounded(&stage, "max_backlog_bytes = 1000").await;
+    until("the bound holds", async || {
+        let mut large = job("q", "large");
+        large.payload = vec![7; 1_001].into();
+        let stored = store.enqueue(&calm("producer"), vec![large]).await;
+        sql.run("delete from job where content_type = 'large'").await;
+        stored.is_err_and(|refused| is_full(&refused))
+    })
+    .await;
+    put(&store, job("q", "small")).await;
+    put(&store, job("elsewhere", "unbounded")).await;
+}
+
+async fn queues_that_may_not_come_into_being_are_not_found(stage: Stage) {
+    let options = StoreOptions { auto_create_queues: false, ..StoreOptions::default() };
+    let store = stage.store(options).await;
+    let missing = store.enqueue(&calm("producer"), vec![job("nowhere", "lost")]).await.expect_err("no such queue");
+    assert_eq!((missing.reason, missing.outcome), (Reason::NotFound, Outcome::NotApplied), "{missing}");
+    assert_eq!(missing.subject.as_deref(), Some("nowhere"));
+    let mut sql = stage.sql().await;
+    assert_eq!(sql.number("select count(*) from queue").await, 0);
+    assert_eq!(sql.number("select count(*) from job").await, 0);
+}
+
+on_both_engines!(
+    a_full_queue_refuses_and_takes_jobs_again_once_it_has_room,
+    a_bound_on_bytes_counts_payloads,
+    queues_that_may_not_come_into_being_are_not_found,
+);

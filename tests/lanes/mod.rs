@@ -1,0 +1,31 @@
+//! What the store does beyond its engines: lanes, deadlines, merging, outages, attribution. On real databases.
+
+macro_rules! on_both_engines {
+    ($($case:ident),+ $(,)?) => {
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::lanes::stage::Stage::postgres().await).await;
+            })+
+        }
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::lanes::stage::Stage::sqlite().await).await;
+            })+
+        }
+    };
+}
+
+mod attribution;
+mod bounds;
+mod busy;
+mod cancellation;
+mod claims;
+mod connections;
+mod deadlines;
+mod merging;
+mod outage;
+mod proxy;
+pub(crate) mod server;
+pub(crate) mod stage;

@@ -1,0 +1,111 @@
+//! Ordering keys under everything at once: enqueued, settled and acked by the store and by SQL in transactions that stay
+//! open or roll back, expiring, rejected, dropped, with sessions cut. At the end nothing is left and nothing was out of order.
+
+use std::{collections::HashSet, env, fs, time::Duration};
+
+use tokio::task::JoinSet;
+
+use super::{
+    consumer, producer,
+    scene::{Scene, dice},
+    trouble,
+};
+use crate::lanes::stage::{Sql, Stage};
+
+const PRODUCERS: u64 = 4;
+const CONSUMERS: u64 = 5;
+
+fn length() -> Duration {
+    Duration::from_secs(if env::var_os("LEASEHOLD_TEST_LONG").is_some() { 60 } else { 5 })
+}
+
+async fn jobs_of_one_key_stay_in_order(stage: Stage) {
+    stress(stage, 1).await;
+}
+
+async fn jobs_of_many_keys_stay_in_order(stage: Stage) {
+    stress(stage, 40).await;
+}
+
+async fn stress(stage: Stage, keys: usize) {
+    let seed = env::var("LEASEHOLD_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
+    println!("LEASEHOLD_TEST_SEED={seed}");
+    let scene = Scene::new(stage, keys).await;
+    let mut actors = (0..).map(|actor| dice(seed, actor));
+    let mut dice = || actors.next().expect("as many as wanted");
+
+    let (mut producers, mut others) = (JoinSet::new(), JoinSet::new());
+    for _ in 0..PRODUCERS {
+        producers.spawn(producer::run(scene.clone(), dice()));
+    }
+    for _ in 0..CONSUMERS {
+        others.spawn(consumer::run(scene.clone(), dice()));
+    }
+    others.spawn(trouble::reap(scene.clone(), dice()));
+    others.spawn(trouble::adopt(scene.clone(), dice()));
+    let cutting = scene.stage.is_postgres().then(|| {
+        for _ in 0..2 {
+            producers.spawn(producer::run_service(scene.clone(), dice()));
+        }
+        tokio::spawn(trouble::cut_sessions(scene.clone(), dice()))
+    });
+
+    // The length of the run; nothing is waited for.
+    tokio::time::sleep(length()).await;
+    scene.calm_down();
+    producers.join_all().await;
+    let cut = match cutting {
+        Some(cutting) => cutting.await.expect("it ran"),
+        None => 0,
+    };
+
+    let mut sql = scene.stage.sql().await;
+    for table in tables(&scene.stage) {
+        sql.wait_for(&format!("select count(*) from {table}"), 0).await;
+    }
+    scene.close();
+    others.join_all().await;
+    for store in &scene.stores {
+        store.drain().await;
+    }
+
+    for table in tables(&scene.stage) {
+        assert_eq!(sql.number(&format!("select count(*) from {table}")).await, 0, "{table} at the end");
+    }
+    let sums = scene.history.sums();
+    println!("{sums:?}, {cut} sessions cut");
+    let faults = scene.history.faults(&dead(&scene.stage, &mut sql).await);
+    assert!(faults.is_empty(), "{} faults, such as\n{}", faults.len(), faults[..faults.len().min(5)].join("\n"));
+    assert_eq!(sums.conflicts, 0, "nobody waits for anybody for long");
+    assert!(sums.stored > 100 && sums.grants > sums.stored, "too little happened to show anything: {sums:?}");
+    if scene.stage.is_postgres() {
+        assert!(sums.never > 5 && sums.expired > 5 && cut > 5, "too little went wrong to show anything: {sums:?} {cut}");
+        no_deadlock(&scene.stage, &mut sql).await;
+    }
+}
+
+fn tables(stage: &Stage) -> &'static [&'static str] {
+    if stage.is_postgres() { &["job", "arrival", "ordering_key"] } else { &["job"] }
+}
+
+async fn dead(stage: &Stage, sql: &mut Sql) -> HashSet<i64> {
+    let label = if stage.is_postgres() {
+        "convert_from(payload, 'UTF8')::bigint"
+    } else {
+        "cast(cast(payload as text) as integer)"
+    };
+    sql.numbers(&format!("select {label} from dead_job")).await.into_iter().collect()
+}
+
+async fn no_deadlock(stage: &Stage, sql: &mut Sql) {
+    let counted = "select deadlocks from pg_stat_database where datname = current_database()";
+    assert_eq!(sql.number(counted).await, 0);
+    if let Ok(log) = env::var("LEASEHOLD_TEST_POSTGRES_LOG") {
+        let text = String::from_utf8_lossy(&fs::read(log).expect("the server's log can be read")).into_owned();
+        let mine = format!("db={} ", stage.server().database);
+        let deadlock = text.lines().find(|line| line.contains(&mine) && line.contains("deadlock detected"));
+        assert_eq!(deadlock, None);
+    }
+}
+
+on_both_engines!(jobs_of_one_key_stay_in_order, jobs_of_many_keys_stay_in_order);
