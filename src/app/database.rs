@@ -5,7 +5,6 @@ use std::{path::PathBuf, sync::Arc};
 use crate::{
     config::{Config, Database},
     store::{
-        comment::Comments,
         engine::Engine,
         error::EngineError,
         postgres::{PostgresEngine, PostgresOptions, notices},
@@ -24,10 +23,9 @@ pub fn log_layers() -> Vec<ExtraLayer> {
 
 /// Opens it. A server is not waited for; the embedded database is taken for this process alone.
 pub async fn open(config: &Config) -> Result<Arc<dyn Engine>, EngineError> {
-    let comments = || Arc::new(Comments::new(config.callers.with_text, config.callers.names.iter().cloned()));
     Ok(match &config.broker.database_url {
-        Database::Embedded => embedded(config.broker.data_dir.join(FILE), comments()).await?,
-        Database::File(path) => embedded(path.clone(), comments()).await?,
+        Database::Embedded => embedded(config, config.broker.data_dir.join(FILE)).await?,
+        Database::File(path) => embedded(config, path.clone()).await?,
         Database::Postgres(url) => Arc::new(PostgresEngine::new(PostgresOptions {
             url: url.clone(),
             application_name: format!("leasehold/{}", replica_name(config)),
@@ -40,8 +38,13 @@ pub async fn open(config: &Config) -> Result<Arc<dyn Engine>, EngineError> {
     })
 }
 
-async fn embedded(path: PathBuf, comments: Arc<Comments>) -> Result<Arc<dyn Engine>, EngineError> {
-    Ok(Arc::new(SqliteEngine::open(SqliteOptions::new(path), comments).await?))
+async fn embedded(config: &Config, path: PathBuf) -> Result<Arc<dyn Engine>, EngineError> {
+    let options = SqliteOptions {
+        callers_with_text: config.callers.with_text,
+        configured_callers: config.callers.names.clone(),
+        ..SqliteOptions::new(path)
+    };
+    Ok(Arc::new(SqliteEngine::open(options).await?))
 }
 
 /// What this replica calls itself: its option, else the host's name.

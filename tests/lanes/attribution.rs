@@ -16,7 +16,7 @@ use leasehold::{
 
 use super::{
     server::APPLICATION,
-    stage::{Stage, calm, caller, claim, few_lanes, job, keyed, lease, occupy_writers, put, queue, submit, until},
+    stage::{Stage, caller, calm, claim, few_lanes, job, keyed, lease, occupy_writers, put, queue, submit, until},
 };
 
 async fn the_ledger_charges_a_hold_to_its_caller_alone(stage: Stage) {
@@ -55,7 +55,8 @@ on_both_engines!(the_ledger_charges_a_hold_to_its_caller_alone);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_statement_that_the_database_saw_names_its_caller() {
-    let log = env::var("LEASEHOLD_TEST_POSTGRES_LOG").expect("LEASEHOLD_TEST_POSTGRES_LOG names no log: run ./test rust");
+    let log =
+        env::var("LEASEHOLD_TEST_POSTGRES_LOG").expect("LEASEHOLD_TEST_POSTGRES_LOG names no log: run ./test rust");
     let stage = Stage::postgres().await;
     let lanes = LaneOptions { fresh_for: Duration::ZERO, ..LaneOptions::default() };
     let store = stage.store(StoreOptions { lanes, queue_refresh: Duration::ZERO, ..StoreOptions::default() }).await;
@@ -74,9 +75,15 @@ async fn every_statement_that_the_database_saw_names_its_caller() {
         callers.insert(by.to_owned());
     }
     assert!(statements > 30, "only {statements} statements were seen");
-    for by in
-        ["checkout", "consumer", "leasehold.dispatcher", "leasehold.reaper", "leasehold.pruner", "leasehold.migrate", "leasehold.listener"]
-    {
+    for by in [
+        "checkout",
+        "consumer",
+        "leasehold.dispatcher",
+        "leasehold.reaper",
+        "leasehold.pruner",
+        "leasehold.migrate",
+        "leasehold.listener",
+    ] {
         assert!(callers.contains(by), "{by} is not among {callers:?}");
     }
 }
@@ -106,7 +113,8 @@ async fn act(store: &Store) {
     let leases: Vec<_> = claimed.iter().map(lease).collect();
     store.inspect(leases.clone()).await.expect("looked at");
     store.extend(&by, vec![ExtendRow { lease: leases[0], duration: None }]).await.expect("extended");
-    let nack = NackRow { lease: leases[0], action: NackAction::Reject, delay: None, jitter: 0.5, error: "no".to_owned() };
+    let nack =
+        NackRow { lease: leases[0], action: NackAction::Reject, delay: None, jitter: 0.5, error: "no".to_owned() };
     store.nack(&by, vec![nack]).await.expect("rejected");
     store.give_back(vec![leases[1]]).await.expect("given back");
     store.ack(&by, vec![leases[2]]).await.expect("acked");

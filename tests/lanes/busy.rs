@@ -84,6 +84,9 @@ async fn nack_and_extend_of_a_held_job_are_busy_too_and_change_nothing() {
 
     service.run("rollback").await;
     let until = claimed[0].lease_expires_at.0;
-    let same = format!("select count(*) from job where id = {} and lease_until = timestamptz 'epoch' + {until} * interval '1 us'", claimed[0].job);
+    let same = format!(
+        "select count(*) from job where id = {} and lease_until = timestamptz 'epoch' + {until} * interval '1 us'",
+        claimed[0].job
+    );
     assert_eq!(service.number(&same).await, 1, "busy means unchanged");
 }

@@ -8,7 +8,7 @@ use leasehold::{
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use super::stage::{Sql, Stage, calm, claim_of, caller, job, lease, slots, until};
+use super::stage::{Sql, Stage, caller, calm, claim_of, job, lease, slots, until};
 
 const CALLS: usize = 1_000;
 const ASKERS: usize = 20;

@@ -9,7 +9,7 @@ use leasehold::{
 
 use super::{
     proxy::Mode,
-    stage::{Stage, calm, caller, claim, claim_of, job, slots, until},
+    stage::{Stage, caller, calm, claim, claim_of, job, slots, until},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

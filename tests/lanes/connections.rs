@@ -67,7 +67,9 @@ async fn a_stopped_backend_leaves_its_statement_unknown_within_the_lanes_own_dea
 
     // It wakes up without a client: whichever way its statement went, it leaves nothing open behind it.
     watcher.wait_for("select count(*) from pg_stat_activity where state like 'idle in transaction%'", 0).await;
-    let sessions = format!("select count(*) from pg_stat_activity where application_name = '{APPLICATION}' and datname = current_database() and query like '%checkout%' and state = 'active'");
+    let sessions = format!(
+        "select count(*) from pg_stat_activity where application_name = '{APPLICATION}' and datname = current_database() and query like '%checkout%' and state = 'active'"
+    );
     watcher.wait_for(&sessions, 0).await;
     assert!(watcher.number("select count(*) from job where content_type = 'stopped'").await <= 1);
 }
@@ -105,5 +107,8 @@ async fn connections_that_died_while_idle_cost_no_request() {
             .await;
         put(&store, job("q", &format!("after-{round}"))).await;
     }
-    assert_eq!(watcher.number("select count(distinct content_type) from job where content_type like 'after%'").await, 10);
+    assert_eq!(
+        watcher.number("select count(distinct content_type) from job where content_type like 'after%'").await,
+        10
+    );
 }

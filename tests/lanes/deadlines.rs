@@ -7,7 +7,7 @@ use leasehold::{
     store::{LineOptions, StoreOptions},
 };
 
-use super::stage::{Stage, calm, call, few_lanes, job, occupy_writers, put, submit, until};
+use super::stage::{Stage, call, calm, few_lanes, job, occupy_writers, put, submit, until};
 
 const SHORT: Duration = Duration::from_millis(200);
 

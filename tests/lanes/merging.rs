@@ -2,7 +2,7 @@
 
 use leasehold::model::{Outcome, Reason};
 
-use super::stage::{Stage, calm, caller, few_lanes, job, occupy_writers, put, submit};
+use super::stage::{Stage, caller, calm, few_lanes, job, occupy_writers, put, submit};
 
 async fn a_request_that_the_database_refuses_fails_alone_among_ninety_nine_good_ones(stage: Stage) {
     let options = few_lanes();

@@ -71,5 +71,9 @@ async fn answers_lost_on_the_way_are_unknown_and_what_was_stored_stays() {
     let lost = asking.await.expect("it ran").expect_err("its answer was lost");
     assert_eq!((lost.reason, lost.outcome), (Reason::OutcomeUnknown, Outcome::Unknown), "{lost}");
     put(&store, job("q", "after")).await;
-    assert_eq!(watcher.number("select count(*) from job where content_type = 'stored'").await, 1, "never repeated by us");
+    assert_eq!(
+        watcher.number("select count(*) from job where content_type = 'stored'").await,
+        1,
+        "never repeated by us"
+    );
 }

@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use leasehold::{
     model::{
-        Caller, Failure, Headers, JobId, Key, LeaseId, LeaseToken, NewJob, Priority, QueueId, QueueName, ReplicaId, Start,
-        StreamNumber, Timestamp,
+        Caller, Failure, Headers, JobId, Key, LeaseId, LeaseToken, NewJob, Priority, QueueId, QueueName, ReplicaId,
+        Start, StreamNumber, Timestamp,
     },
     store::{
         Call, LaneOptions, Store, StoreOptions, Stored,
@@ -19,7 +19,9 @@ use leasehold::{
         sqlite::{SqliteEngine, SqliteOptions},
     },
 };
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection, Row, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Executor, PgConnection, Row, SqliteConnection, sqlite::SqliteConnectOptions,
+};
 use tempfile::TempDir;
 
 use super::{
@@ -162,12 +164,14 @@ impl Sql {
     pub(crate) async fn numbers(&mut self, text: &str) -> Vec<i64> {
         let query = AssertSqlSafe(text.to_owned());
         let found: sqlx::Result<Vec<i64>> = match self {
-            Self::Postgres(session) => {
-                session.fetch_all(sqlx::query(query)).await.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect())
-            }
-            Self::Sqlite(session) => {
-                session.fetch_all(sqlx::query(query)).await.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect())
-            }
+            Self::Postgres(session) => session
+                .fetch_all(sqlx::query(query))
+                .await
+                .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect()),
+            Self::Sqlite(session) => session
+                .fetch_all(sqlx::query(query))
+                .await
+                .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect()),
         };
         found.unwrap_or_else(|error| panic!("{text}: {error}"))
     }

@@ -13,7 +13,7 @@ use super::{
     scene::{Scene, linger},
     service::Service,
 };
-use crate::lanes::stage::{calm, caller, claim_of, lease, slots};
+use crate::lanes::stage::{caller, calm, claim_of, lease, slots};
 
 /// Claims and settles until the run is closed; from its calming down on, by Acks alone.
 pub(super) async fn run(scene: Scene, mut rng: StdRng) {

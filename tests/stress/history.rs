@@ -248,7 +248,10 @@ fn disorder(grants: &[&Grant], enqueued: &[Enqueued]) -> Vec<String> {
     for &label in turns.iter().rev() {
         let job = &enqueued[at(label)];
         if let Some((answered, later)) = earliest.filter(|(answered, _)| job.sent > *answered) {
-            faults.push(format!("job {label} was sent {:?} after job {later} was stored and came first", job.sent - answered));
+            faults.push(format!(
+                "job {label} was sent {:?} after job {later} was stored and came first",
+                job.sent - answered
+            ));
         }
         if let Fate::Stored { answered } = job.fate {
             earliest = Some(earliest.map_or((answered, label), |before| before.min((answered, label))));
@@ -315,7 +318,10 @@ mod tests {
     #[test]
     fn a_history_in_order_has_no_faults() {
         let now = Instant::now();
-        assert_eq!(faults(&history(2, vec![grant(0, 1, 10, 20, now), grant(0, 2, 20, 30, now), grant(1, 1, 30, 40, now)])), 0);
+        assert_eq!(
+            faults(&history(2, vec![grant(0, 1, 10, 20, now), grant(0, 2, 20, 30, now), grant(1, 1, 30, 40, now)])),
+            0
+        );
     }
 
     #[test]

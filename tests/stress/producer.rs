@@ -83,12 +83,7 @@ pub(super) async fn run_service(scene: Scene, mut rng: StdRng) {
 }
 
 /// Whether the transaction was committed, where that is known.
-async fn transact(
-    scene: &Scene,
-    service: &mut Service<'_>,
-    rng: &mut StdRng,
-    labels: &mut Vec<Label>,
-) -> Option<bool> {
+async fn transact(scene: &Scene, service: &mut Service<'_>, rng: &mut StdRng, labels: &mut Vec<Label>) -> Option<bool> {
     if service.begin().await.is_err() {
         return Some(false);
     }
