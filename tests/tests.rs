@@ -3,6 +3,7 @@
 mod architecture;
 mod cli;
 mod contract;
+mod embedded;
 #[macro_use]
 mod lanes;
 mod stress;

@@ -11,7 +11,7 @@ use std::{
 const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("config", &["model"]),
-    ("telemetry", &["model"]),
+    ("telemetry", &["config", "model"]),
     ("store", &["model", "config", "telemetry"]),
     ("dispatch", &["store", "model", "config", "telemetry"]),
     ("connections", &["store", "model", "config", "telemetry"]),
@@ -124,13 +124,11 @@ fn expand<'a>(mut text: &'a str, prefix: &[String], found: &mut BTreeSet<Vec<Str
         }
         path.push(text[..end].to_owned());
         text = &text[end..];
-        match text.strip_prefix("::") {
-            Some(after) => text = after,
-            None => {
-                found.insert(path);
-                return text;
-            }
-        }
+        let Some(after) = text.strip_prefix("::") else {
+            found.insert(path);
+            return text;
+        };
+        text = after;
     }
 }
 

@@ -12,6 +12,7 @@ mod idempotency;
 mod look;
 mod nack;
 mod ordering;
+mod postgres;
 mod prune;
 mod queues;
 mod reap;
@@ -180,3 +181,4 @@ macro_rules! contract {
 }
 
 contract!(on_sqlite: sqlite);
+contract!(on_postgres: postgres, row locks);

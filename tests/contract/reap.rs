@@ -150,12 +150,12 @@ pub(crate) async fn reaper_and_ack_never_both_win(db: &dyn Database) {
     bench.enqueue(&batch).await;
     let claimed = leases(&bench.claim(queue, JOBS).await);
     db.expire_leases().await;
-    let (mut acker, mut reaper) = (Bench::on(db).await, Bench::on(db).await);
+    let (mut worker, mut upkeep) = (Bench::on(db).await, Bench::on(db).await);
     let acks = tokio::spawn(async move {
         let mut won = Vec::new();
         for lease in claimed.into_iter().rev() {
             let held = loop {
-                match acker.ack_one(lease).await {
+                match worker.ack_one(lease).await {
                     Held::Busy => tokio::task::yield_now().await,
                     held => break held,
                 }
@@ -167,11 +167,11 @@ pub(crate) async fn reaper_and_ack_never_both_win(db: &dyn Database) {
     let reaps = tokio::spawn(async move {
         let mut won = Vec::new();
         loop {
-            let reaped = reaper.session.reap(&caller(), Timestamp::BEGINNING, 7).await.expect("a pass");
-            if reaped.leases.is_empty() {
+            let pass = upkeep.session.reap(&caller(), Timestamp::BEGINNING, 7).await.expect("a pass");
+            if pass.leases.is_empty() {
                 return won;
             }
-            won.extend(reaped.leases.iter().map(|lease| lease.lease.job));
+            won.extend(pass.leases.iter().map(|lease| lease.lease.job));
         }
     });
     let (acked, mut reaped) = (acks.await.expect("no ack fails"), reaps.await.expect("no pass fails"));

@@ -9,7 +9,8 @@ use leasehold::{
     },
 };
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, SqliteConnection, sqlite::SqliteConnectOptions,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _, SqliteConnection,
+    sqlite::SqliteConnectOptions,
 };
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -34,7 +35,7 @@ pub(crate) async fn open() -> Sqlite {
 
 impl Sqlite {
     pub(crate) async fn close(self) {
-        drop(self);
+        self.raw.into_inner().close().await.expect("closed");
     }
 
     async fn row(&self, sql: &str) -> sqlx::sqlite::SqliteRow {

@@ -90,7 +90,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const NOON: Duration = Duration::from_secs(1_800_000_000);
+    const ELEVEN: Duration = Duration::from_secs(1_800_000_000);
+    const NOON: Duration = Duration::from_secs(1_800_003_600);
 
     fn seconds(n: u64) -> Duration {
         Duration::from_secs(n)
@@ -113,7 +114,7 @@ mod tests {
         let mut pace = Pace::new(Timestamp::BEGINNING, NOON);
         pace.read(seconds(10), NOON + seconds(10));
         // One hour back: from here on nine tenths, until the wall clock has caught up after ten hours.
-        let wall = |n: u64| NOON + seconds(n) - seconds(3_600);
+        let wall = |n: u64| ELEVEN + seconds(n);
         assert_eq!(pace.read(seconds(20), wall(20)).0, at(NOON + seconds(19)));
         assert_eq!(pace.read(seconds(36_010), wall(36_010)).0, at(NOON + seconds(32_410)));
         assert_eq!(pace.read(seconds(36_011), wall(36_011)).0, at(wall(36_011)));
@@ -133,8 +134,8 @@ mod tests {
 
     #[test]
     fn it_starts_at_the_last_instant_written_where_the_wall_clock_is_behind_it() {
-        let mut pace = Pace::new(at(NOON), NOON - seconds(3_600));
-        assert_eq!(pace.read(Duration::ZERO, NOON - seconds(3_600)).0, at(NOON));
+        let mut pace = Pace::new(at(NOON), ELEVEN);
+        assert_eq!(pace.read(Duration::ZERO, ELEVEN).0, at(NOON));
     }
 
     #[test]
