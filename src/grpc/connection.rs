@@ -26,6 +26,7 @@ use crate::model::{Failure, Reason};
 pub(super) struct Connection {
     peer: SocketAddr,
     closing: CancellationToken,
+    ending: CancellationToken,
     lease_streams: Arc<Semaphore>,
     lease_streams_at_most: usize,
 }
@@ -35,6 +36,7 @@ impl Connection {
         Self {
             peer,
             closing: CancellationToken::new(),
+            ending: CancellationToken::new(),
             lease_streams: Arc::new(Semaphore::new(options.lease_streams_per_connection)),
             lease_streams_at_most: options.lease_streams_per_connection,
         }
@@ -48,6 +50,11 @@ impl Connection {
     /// Cancelled once the connection has reached its age: its Lease streams are to drain.
     pub(super) fn closing(&self) -> &CancellationToken {
         &self.closing
+    }
+
+    /// Cancelled once no new calls are taken, for whatever reason: streams that would go on for ever are to end.
+    pub(super) fn ending(&self) -> &CancellationToken {
+        &self.ending
     }
 
     /// Room for one more Lease stream, for as long as the permit lives. HTTP/2's own limit, which lies higher, would let
@@ -130,6 +137,7 @@ pub(super) async fn serve<S>(
         let ended = match grace {
             Err(ended) => ended,
             Ok(grace) => {
+                connection.ending.cancel();
                 served.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = served.as_mut() => ended,

@@ -14,6 +14,7 @@ mod status;
 
 use std::{
     convert::Infallible,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -24,7 +25,7 @@ use tokio::sync::watch;
 use tonic::{body::Body, service::Routes};
 use tower::Service;
 
-use self::layers::{LayerOptions, Layers, Timed};
+use self::layers::{LayerOptions, Layers};
 pub use self::{
     health::Health,
     server::{Server, ServerOptions},
@@ -48,7 +49,7 @@ pub struct ApiOptions {
     pub request_bytes: usize,
     /// Bytes of requests that are not complete yet, all connections together.
     pub unread_bytes: usize,
-    /// What is counted goes there.
+    /// Every call that ends is told here: method, code and time.
     pub metrics: Option<Metrics>,
 }
 
@@ -66,7 +67,7 @@ impl Default for ApiOptions {
 
 /// All services behind their layers, ready for [`Server::run`].
 #[derive(Clone)]
-pub struct Api(Timed<Layers<Routes>>);
+pub struct Api(Layers<Routes>);
 
 impl Api {
     /// Puts the services together. They are shown as not serving until the [`Health`] that comes with them runs and `ready`
@@ -84,8 +85,12 @@ impl Api {
             .add_service(reflection().build_v1().expect("the descriptor set that is compiled in is whole"))
             .add_service(reflection().build_v1alpha().expect("the descriptor set that is compiled in is whole"))
             .prepare();
-        let layers = LayerOptions { request_deadline: options.request_deadline, unread_bytes: options.unread_bytes };
-        (Self(Timed::new(Layers::new(routes, &layers), options.metrics)), Health::new(reporter, ready).await)
+        let bounds = LayerOptions { request_deadline: options.request_deadline, unread_bytes: options.unread_bytes };
+        let mut layers = Layers::new(routes, &bounds);
+        if let Some(metrics) = options.metrics {
+            layers.observe(Arc::new(move |method, code, took| metrics.call_ended(method, code, took)));
+        }
+        (Self(layers), Health::new(reporter, ready).await)
     }
 }
 

@@ -1,6 +1,11 @@
 //! `QueueService`: converts and calls.
 
-use std::{panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::SystemTime};
+use std::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use futures_util::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
@@ -8,12 +13,12 @@ use tonic::{Request, Response, Status};
 use super::{
     connection::Connection,
     convert::{self, Origin, Tokens},
-    layers::{CallScope, call_trace},
+    layers::{CallScope, PANICKED, call_trace},
     status,
 };
 use crate::{
     dispatch::Dispatch,
-    model::{Failure, LeaseToken, Limits},
+    model::{Failure, LeaseToken, Limits, QueueId},
     store::{
         Call, Store,
         engine::{ExtendRow, Held},
@@ -43,8 +48,7 @@ impl QueueApi {
         let jobs = convert::new_jobs(request.into_inner(), &self.limits, trace.as_ref(), SystemTime::now())?;
         let stored = self.store.enqueue(call, jobs).await?;
         // Those without a time are duplicates or wait behind their key: nothing became ready.
-        let ready: Vec<_> = stored.iter().filter(|job| job.row.ready_in.is_some()).collect();
-        self.dispatch.ready(&ready.iter().map(|job| (job.queue, job.row.ready_in)).collect::<Vec<_>>());
+        self.readied(stored.iter().filter(|job| job.row.ready_in.is_some()).map(|job| (job.queue, job.row.ready_in)));
         Ok(convert::enqueued(&stored))
     }
 
@@ -56,7 +60,7 @@ impl QueueApi {
         }
         let rows = self.store.ack(call, leases).await?;
         self.settled(tokens.with(&rows).map(|(token, row)| (token, row.held)));
-        self.dispatch.ready(&rows.iter().filter_map(|row| row.readied.map(|queue| (queue, None))).collect::<Vec<_>>());
+        self.readied(rows.iter().filter_map(|row| row.readied.map(|queue| (queue, None))));
         convert::acked(&tokens, &rows)
     }
 
@@ -67,8 +71,7 @@ impl QueueApi {
         }
         let rows = self.store.nack(call, items).await?;
         self.settled(tokens.with(&rows).map(|(token, row)| (token, row.held)));
-        let readied = rows.iter().filter_map(|row| row.readied.map(|queue| (queue, row.ready_in)));
-        self.dispatch.ready(&readied.collect::<Vec<_>>());
+        self.readied(rows.iter().filter_map(|row| row.readied.map(|queue| (queue, row.ready_in))));
         convert::nacked(&tokens, &rows)
     }
 
@@ -87,6 +90,14 @@ impl QueueApi {
         let lost = |held| matches!(held, Held::Gone | Held::LeaseLost);
         self.settled(tokens.with(&rows).map(|(token, row)| (token, row.held)).filter(|&(_, held)| lost(held)));
         convert::extended(&tokens, &rows)
+    }
+
+    /// Jobs became ready in these queues, now or after a while.
+    fn readied(&self, queues: impl Iterator<Item = (QueueId, Option<Duration>)>) {
+        let queues: Vec<_> = queues.collect();
+        if !queues.is_empty() {
+            self.dispatch.ready(&queues);
+        }
     }
 
     /// The credit of leases that decide nothing any more comes back. Busy ones are undecided and keep theirs.
@@ -157,7 +168,7 @@ impl v1::queue_service_server::QueueService for QueueApi {
             let _until_the_stream_is_dropped = &room;
             match frame {
                 Ok(frame) => frame.map(convert::frame).map_err(failed),
-                Err(_panic) => Err(failed(Failure::internal("the broker failed in a way that it cannot explain"))),
+                Err(_panic) => Err(failed(Failure::internal(PANICKED))),
             }
         });
         Ok(Response::new(Box::pin(frames)))

@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, fmt::Write, time::Instant};
 
+use http::{HeaderMap, HeaderValue};
 use tonic::{
     Code, Status,
     metadata::{MetadataMap, MetadataValue},
@@ -51,6 +52,16 @@ pub(super) fn of(failure: &Failure, id: RequestId, deadline: Option<Instant>) ->
     let mut trailers = MetadataMap::new();
     trailers.insert(OUTCOME, MetadataValue::from_static(failure.outcome.as_str()));
     Status::with_error_details_and_metadata(code(reason, deadline), text(failure, id), details, trailers)
+}
+
+/// The failure of call `id` as the trailers of an answer that has begun.
+pub(super) fn trailers(failure: &Failure, id: RequestId) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    if let Err(unsendable) = of(failure, id, None).add_header(&mut trailers) {
+        // Its text is no header value; its code always is one.
+        trailers.insert(Status::GRPC_STATUS, HeaderValue::from(unsendable.code() as u16));
+    }
+    trailers
 }
 
 fn code(reason: Reason, deadline: Option<Instant>) -> Code {

@@ -3,16 +3,18 @@
 //! A call gets its id and span, is checked for being gRPC at all, then for its caller and deadline, and its message is read
 //! under that deadline. What comes back is a failure with reason and outcome, whoever made it, panics included.
 
+mod answer;
 mod body;
 mod caller;
 mod deadline;
 mod failures;
+mod method;
 mod protocol;
-mod timed;
 mod trace;
 
 use std::{
     convert::Infallible,
+    future::ready,
     mem,
     panic::AssertUnwindSafe,
     sync::Arc,
@@ -27,12 +29,12 @@ use tonic::body::Body;
 use tower::Service;
 use tracing::Instrument;
 
-use self::{body::ReadBody, deadline::Asked};
 pub(super) use self::{
-    timed::Timed,
+    answer::Observer,
     trace::{RequestId, call_trace},
 };
-use super::status;
+use self::{answer::UnderWay, body::ReadBody, deadline::Asked, method::Method, protocol::Refused};
+use super::{connection::Connection, status};
 use crate::model::{Caller, Failure};
 
 /// What a call is, once the layers have let it in. In the extensions of every request.
@@ -63,23 +65,33 @@ pub(super) struct Layers<S> {
     inner: S,
     request_deadline: Duration,
     unread: Arc<Semaphore>,
+    observer: Option<Observer>,
 }
+
+/// What a client hears of a panic; what panicked is for the log alone.
+pub(super) const PANICKED: &str = "the broker failed in a way that it cannot explain";
 
 impl<S> Layers<S> {
     /// Puts the layers before `inner`.
     pub(super) fn new(inner: S, options: &LayerOptions) -> Self {
         let unread = Arc::new(Semaphore::new(options.unread_bytes.min(Semaphore::MAX_PERMITS)));
-        Self { inner, request_deadline: options.request_deadline, unread }
+        Self { inner, request_deadline: options.request_deadline, unread, observer: None }
+    }
+
+    /// Tells `observer` of every call that ends from now on.
+    pub(super) fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
     }
 
     /// Lets the call in, its scope in its extensions, or says why not.
-    fn admit(&self, request: Request<Body>, id: RequestId) -> Result<Request<Body>, Failure> {
+    fn admit(&self, request: Request<Body>, id: RequestId) -> Result<Request<Body>, Refused> {
+        protocol::check(&request)?;
         let caller = caller::caller(request.headers());
         let asked = deadline::asked(request.headers());
         let (caller, asked) = match (caller, asked) {
             (Ok(caller), Ok(asked)) => (caller, asked),
             (caller, asked) => {
-                return Err(Failure::invalid(caller.err().into_iter().chain(asked.err()).collect()));
+                return Err(Failure::invalid(caller.err().into_iter().chain(asked.err()).collect()).into());
             }
         };
         let Asked { deadline, stream_deadline } = Asked::new(asked, self.request_deadline);
@@ -104,35 +116,31 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let id = RequestId::draw();
-        let span = trace::span(&request, id);
-        if let Some(refused) = protocol::refused(&request, id) {
-            return Box::pin(async move { Ok(refused) });
-        }
+        let (id, method) = (RequestId::draw(), Method::at(request.uri().path()));
+        let connection = request.extensions().get::<Connection>().cloned();
+        let span = trace::span(method, id, connection.as_ref());
+        let call = UnderWay::new(method, id, span.clone(), self.observer.clone());
         let request = match span.in_scope(|| self.admit(request, id)) {
             Ok(request) => request,
-            Err(failure) => {
-                let answer = status::of(&failure, id, None).into_http();
-                span.in_scope(|| trace::answered(&answer));
-                return Box::pin(async move { Ok(answer) });
+            Err(Refused { http, failure }) => {
+                let mut answer = status::of(&failure, id, None).into_http();
+                *answer.status_mut() = http;
+                return Box::pin(ready(Ok(call.send(answer, None))));
             }
         };
         // The one that said it was ready is the one to call.
         let next = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, next);
-        let call = async move {
+        let ending = connection.filter(|_| !method.is_ours()).map(|connection| connection.ending().clone());
+        let answered = async move {
             let answered = AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind().await;
             let answer = match answered {
                 Ok(Ok(answer)) => failures::with_outcome(answer, id),
                 Ok(Err(never)) => match never {},
-                Err(_panic) => {
-                    status::of(&Failure::internal("the broker failed in a way that it cannot explain"), id, None)
-                        .into_http()
-                }
+                Err(_panic) => status::of(&Failure::internal(PANICKED), id, None).into_http(),
             };
-            trace::answered(&answer);
-            Ok(answer)
+            Ok(call.send(answer, ending))
         };
-        Box::pin(call.instrument(span))
+        Box::pin(answered.instrument(span))
     }
 }

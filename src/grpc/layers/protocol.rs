@@ -1,27 +1,34 @@
 //! What is not a gRPC call at all.
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
-use tonic::body::Body;
+use http::{HeaderValue, Method, Request, StatusCode, header::CONTENT_TYPE};
 
-use super::RequestId;
-use crate::{
-    grpc::status,
-    model::{Failure, Reason},
-};
+use crate::model::{Failure, Reason};
 
-/// The refusal of a request that is no gRPC call with protobuf messages. It says so in HTTP's terms and in gRPC's.
-pub(super) fn refused(request: &Request<Body>, id: RequestId) -> Option<Response<Body>> {
+/// A call that is not let in: why, and how HTTP puts it.
+pub(super) struct Refused {
+    /// For clients that speak no gRPC.
+    pub(super) http: StatusCode,
+    /// For those that do.
+    pub(super) failure: Failure,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { http: StatusCode::OK, failure }
+    }
+}
+
+/// Refuses what is no gRPC call with protobuf messages.
+pub(super) fn check<B>(request: &Request<B>) -> Result<(), Refused> {
     let sent = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    let (code, message) = match sent.strip_prefix(b"application/grpc") {
+    let (http, why) = match sent.strip_prefix(b"application/grpc") {
         _ if request.method() != Method::POST => (StatusCode::METHOD_NOT_ALLOWED, "gRPC calls are POST requests"),
         None => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content type must be application/grpc"),
-        Some(b"" | b"+proto") => return None,
-        Some(rest) if rest.starts_with(b";") || rest.starts_with(b"+proto;") => return None,
+        Some(b"" | b"+proto") => return Ok(()),
+        Some(rest) if rest.starts_with(b";") || rest.starts_with(b"+proto;") => return Ok(()),
         Some(_) => (StatusCode::OK, "the only encoding of messages is proto"),
     };
-    let mut answer = status::of(&Failure::not_applied(Reason::Unimplemented, message), id, None).into_http::<Body>();
-    *answer.status_mut() = code;
-    Some(answer)
+    Err(Refused { http, failure: Failure::not_applied(Reason::Unimplemented, why) })
 }
 
 #[cfg(test)]
@@ -33,8 +40,8 @@ mod tests {
         if let Some(content_type) = content_type {
             request = request.header(CONTENT_TYPE, content_type);
         }
-        let request = request.body(Body::empty()).expect("a request");
-        refused(&request, RequestId::draw()).map(|answer| answer.status())
+        let request = request.body(()).expect("a request");
+        check(&request).err().map(|refused| refused.http)
     }
 
     #[test]

@@ -2,21 +2,22 @@
 
 use std::fmt;
 
-use http::{Request, Response};
+use http::HeaderMap;
 use tonic::{
-    Code,
-    body::Body,
+    Status,
     metadata::{KeyAndValueRef, MetadataMap},
 };
-use tracing::{Span, debug, field::Empty, info_span, warn};
+use tracing::{
+    Span, debug,
+    field::{Empty, display},
+    info_span, warn,
+};
 
+use super::method::Method;
 use crate::{
     grpc::{connection::Connection, status::OUTCOME},
     model::{Caller, Outcome, TraceContext},
 };
-
-/// Longest part of a path that the log shows: what a client sends is data of any length.
-const PATH_BYTES: usize = 128;
 
 /// Names a call in logs and failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +37,10 @@ impl fmt::Display for RequestId {
 }
 
 /// The span that a call runs in.
-pub(super) fn span(request: &Request<Body>, id: RequestId) -> Span {
-    let path = request.uri().path();
-    let path = path.get(..PATH_BYTES).unwrap_or(path.get(..path.len().min(PATH_BYTES)).unwrap_or_default());
-    let span = info_span!("call", rpc.method = path, request.id = %id, caller = Empty, client.address = Empty);
-    if let Some(connection) = request.extensions().get::<Connection>() {
-        span.record("client.address", tracing::field::display(connection.peer()));
+pub(super) fn span(method: Method, id: RequestId, connection: Option<&Connection>) -> Span {
+    let span = info_span!("call", rpc.method = method.name(), request.id = %id, caller = Empty, client.address = Empty);
+    if let Some(connection) = connection {
+        span.record("client.address", display(connection.peer()));
     }
     span
 }
@@ -51,13 +50,12 @@ pub(super) fn record_caller(caller: &Caller) {
     Span::current().record("caller", caller.as_str());
 }
 
-/// Leaves a line in the log where a call failed: loud where it is ours to explain.
-pub(super) fn answered(answer: &Response<Body>) {
-    let Some(status) = tonic::Status::from_header_map(answer.headers()).filter(|status| status.code() != Code::Ok)
-    else {
+/// Leaves a line in the log about a failure with these trailers: loud where it is ours to explain.
+pub(super) fn failed(trailers: &HeaderMap) {
+    let Some(status) = Status::from_header_map(trailers) else {
         return;
     };
-    let unknown = answer.headers().get(OUTCOME).is_none_or(|outcome| outcome != Outcome::NotApplied.as_str());
+    let unknown = trailers.get(OUTCOME).is_none_or(|outcome| outcome != Outcome::NotApplied.as_str());
     if unknown {
         warn!(rpc.code = ?status.code(), "call failed with unknown outcome: {}", status.message());
     } else {

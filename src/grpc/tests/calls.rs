@@ -1,6 +1,7 @@
 //! What becomes of calls.
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
 use tonic::{
     body::Body,
@@ -169,4 +170,30 @@ async fn a_client_that_sends_headers_alone_hears_of_its_deadline() {
     let mut client = RawClient::open(served.address, 65_535).await;
     client.call(1, "Ack", &[("grpc-timeout", "50m")], None).await;
     assert!(client.next_of(super::raw::HEADERS, true).await.is_some());
+}
+
+#[tokio::test]
+async fn every_call_that_ends_is_told_with_its_code() {
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let mut layers = layered(Scripted::default(), &LAYERS);
+    layers.observe(Arc::new(move |method, code, _| told.send((method, code)).expect("listening")));
+    let call = |path: &str, content_type: &str| {
+        let request = http::Request::post(path).header(CONTENT_TYPE, content_type).body(message(&[]));
+        layers.clone().oneshot(request.expect("a request"))
+    };
+    let grpc = "application/grpc";
+    let answer = call(ACK, grpc).await.expect("infallible");
+    assert!(heard.try_recv().is_err(), "an answer that is not sent yet is no end");
+    axum::body::to_bytes(axum::body::Body::new(answer.into_body()), 1 << 10).await.expect("an answer");
+    assert_eq!(heard.try_recv(), Ok(("leasehold.v1.QueueService/Ack", "OK")));
+    call("/made/up", grpc).await.expect("infallible");
+    assert_eq!(heard.try_recv(), Ok(("_OTHER", "UNIMPLEMENTED")));
+    call(ACK, "text/plain").await.expect("infallible");
+    assert_eq!(heard.try_recv(), Ok(("leasehold.v1.QueueService/Ack", "UNIMPLEMENTED")));
+    let mut held = Box::pin(call("/leasehold.v1.QueueService/Extend", grpc));
+    assert!((&mut held).now_or_never().is_none());
+    drop(held);
+    assert_eq!(heard.try_recv(), Ok(("leasehold.v1.QueueService/Extend", "CANCELLED")));
+    call("/leasehold.v1.QueueService/Nack", grpc).await.expect("infallible");
+    assert_eq!(heard.try_recv(), Ok(("leasehold.v1.QueueService/Nack", "UNAVAILABLE")));
 }

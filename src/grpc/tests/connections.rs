@@ -150,3 +150,16 @@ async fn calls_end_with_their_connection() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn watched_health_does_not_hold_up_a_drain() {
+    let served = served(ServerOptions { drain: Duration::from_hours(1), ..ServerOptions::default() }).await;
+    let channel = Channel::from_shared(format!("http://{}", served.address)).expect("an address").connect().await;
+    let mut client = tonic_health::pb::health_client::HealthClient::new(channel.expect("connected"));
+    let mut health = client.watch(tonic_health::pb::HealthCheckRequest::default()).await.expect("known").into_inner();
+    assert!(soon(health.message()).await.expect("a status").is_some());
+    served.drain.cancel();
+    let ended = soon(health.message()).await.expect_err("it would go on for ever");
+    assert_fails(&ended, Code::Unavailable, Reason::Draining, "not-applied");
+    served.ends().await;
+}

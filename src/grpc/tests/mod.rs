@@ -120,6 +120,7 @@ impl v1::queue_service_server::QueueService for Scripted {
     }
 }
 
+/// The services behind their layers; health says that nothing is known of the service `nope`.
 fn layered(scripted: Scripted, options: &LayerOptions) -> Layers<Routes> {
     let service = QueueServiceServer::new(scripted).max_decoding_message_size(64 << 10);
     let (_, health) = tonic_health::server::health_reporter();
