@@ -14,8 +14,6 @@ from harness import statements
 from harness.broker import Broker
 from harness.cluster import Cluster
 
-LONG = bool(os.environ.get("LEASEHOLD_TEST_LONG"))
-
 
 def needed(name):
     """An environment variable that `./test` sets."""
