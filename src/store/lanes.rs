@@ -82,6 +82,8 @@ struct State {
     line: Line<Request>,
     idle: Vec<Idle>,
     closed: bool,
+    /// When a lane last lost its connection: what took that one may have taken the others, however lately they were used.
+    lost_at: Option<Instant>,
 }
 
 /// The line, and the lanes behind it.
@@ -116,7 +118,7 @@ impl Lanes {
             ledger,
             counts,
             schema: watch::Sender::new(false),
-            state: Mutex::new(State { line: Line::new(line), idle: Vec::new(), closed: false }),
+            state: Mutex::new(State { line: Line::new(line), idle: Vec::new(), closed: false, lost_at: None }),
             connected: AtomicUsize::new(0),
             writers: AtomicUsize::new(0),
             available: watch::Sender::new(false),
@@ -181,11 +183,12 @@ impl Lanes {
         loop {
             let now = Instant::now();
             let idle_since = now.saturating_duration_since(used);
-            if woken && idle_since > self.options.fresh_for {
-                return Work::Ping;
-            }
             let again_at = {
                 let mut state = self.state();
+                let suspect = idle_since > self.options.fresh_for || state.lost_at.is_some_and(|lost| lost > used);
+                if woken && suspect {
+                    return Work::Ping;
+                }
                 match state.line.next(role, now) {
                     Next::Batch(batch) => return Work::Run(batch),
                     Next::Nothing { .. } if state.closed => return Work::End,
@@ -241,8 +244,10 @@ impl Lanes {
         if writes(role) && self.writers.fetch_sub(1, SeqCst) == 1 {
             self.available.send_replace(false);
         }
-        // What it was woken for may still wait.
-        for idle in self.state().idle.drain(..) {
+        let mut state = self.state();
+        state.lost_at = Some(Instant::now());
+        // What it was woken for may still wait, and the others see whether theirs is lost as well.
+        for idle in state.idle.drain(..) {
             idle.wake.notify_one();
         }
     }

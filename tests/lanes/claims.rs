@@ -3,23 +3,30 @@
 use std::time::Duration;
 
 use leasehold::{
-    model::{Outcome, Reason},
-    store::{StoreOptions, engine::Wake},
+    model::{Outcome, QueueId, Reason},
+    store::engine::Wake,
 };
 
 use super::{
     proxy::Mode,
-    stage::{Stage, caller, calm, claim, claim_of, job, slots, until},
+    stage::{Stage, caller, calm, claim, claim_of, job, one_lane, slots, until},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_whose_answer_is_lost_is_undone_without_an_attempt() {
     let stage = Stage::postgres_behind_a_proxy().await;
-    let store = stage.store(StoreOptions::default()).await;
+    // One lane, with its statement prepared: nothing else is asked before it is sent.
+    let options = one_lane();
+    assert_eq!(stage.writers(&options), 1);
+    let store = stage.store(options).await;
     let stored = store.enqueue(&calm("producer"), vec![job("q", "work"); 5]).await.expect("stored");
     let queue = stored[0].queue;
     let mut wakes = store.take_wakes().expect("nobody took them");
     let mut watcher = stage.sql().await;
+    store
+        .claim(&caller("consumer"), claim_of(QueueId(0), slots(1, Duration::from_secs(1))))
+        .await
+        .expect("no such queue");
 
     stage.proxy().set(Mode::LoseAnswers);
     let claiming = {

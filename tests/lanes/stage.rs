@@ -13,7 +13,6 @@ use leasehold::{
     },
     store::{
         Call, LaneOptions, Store, StoreOptions, Stored,
-        comment::Comments,
         engine::{Claim, ClaimedJob, Engine, LaneRole, LeaseRef, Slot},
         postgres::{PostgresEngine, PostgresOptions},
         sqlite::{SqliteEngine, SqliteOptions},
@@ -58,7 +57,7 @@ impl Stage {
     pub(crate) async fn sqlite() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let options = SqliteOptions::new(directory.path().join("leasehold.db"));
-        let engine = SqliteEngine::open(options, comments()).await.expect("a new database");
+        let engine = SqliteEngine::open(options).await.expect("a new database");
         Self { engine: Arc::new(engine), database: Database::Sqlite(directory) }
     }
 
@@ -123,14 +122,17 @@ impl Stage {
     }
 }
 
-fn comments() -> Arc<Comments> {
-    Arc::new(Comments::new(64, []))
-}
-
 fn postgres_engine(url: &str) -> Arc<dyn Engine> {
-    let mut options = PostgresOptions::new(url.to_owned().into());
-    options.application_name = APPLICATION.to_owned();
-    Arc::new(PostgresEngine::new(options, comments()).expect("a PostgreSQL URL"))
+    let options = PostgresOptions {
+        url: url.to_owned().into(),
+        application_name: APPLICATION.to_owned(),
+        statement_timeout: Duration::from_secs(10),
+        lock_timeout: Duration::from_secs(2),
+        allow_lossy: false,
+        callers_with_text: 64,
+        configured_callers: Vec::new(),
+    };
+    Arc::new(PostgresEngine::new(options).expect("a PostgreSQL URL"))
 }
 
 /// A session of the test's own, whatever the engine. Statements name tables without a schema.
@@ -200,6 +202,11 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 /// Few lanes, so that a test can keep them all busy.
 pub(crate) fn few_lanes() -> StoreOptions {
     StoreOptions { lanes: LaneOptions { lanes: 3, ..LaneOptions::default() }, ..StoreOptions::default() }
+}
+
+/// One that takes everything.
+pub(crate) fn one_lane() -> StoreOptions {
+    StoreOptions { lanes: LaneOptions { lanes: 1, ..LaneOptions::default() }, ..StoreOptions::default() }
 }
 
 pub(crate) fn caller(name: &str) -> Caller {

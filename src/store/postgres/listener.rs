@@ -35,9 +35,35 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// So long without an answer, and it is lost.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// The driver's listener. Dropped while it is connected it would send a statement of its own, which names no caller, so it is
+/// left as it is until the process ends: a replica has one, and another only after it was lost.
+struct Quiet {
+    listener: Option<PgListener>,
+    lost: bool,
+}
+
+impl Quiet {
+    fn get(&mut self) -> &mut PgListener {
+        self.listener.as_mut().expect("taken by drop alone")
+    }
+
+    fn lost(&mut self) -> EngineError {
+        self.lost = true;
+        EngineError::Unavailable("the listening connection is lost".into())
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if !self.lost {
+            std::mem::forget(self.listener.take());
+        }
+    }
+}
+
 /// The listening connection: the driver's listener on its pool of one, which is the only way to have one there.
 pub(super) struct Ear {
-    listener: PgListener,
+    listener: Quiet,
     settled: String,
     replica: ReplicaId,
     comments: std::sync::Arc<Comments>,
@@ -70,6 +96,7 @@ impl Ear {
             (Ok(host), Ok(port)) => own_socket(host.as_deref(), port),
             _ => None,
         };
+        let listener = Quiet { listener: Some(listener), lost: false };
         Ok(Self { listener, settled, replica, comments: engine.comments.clone(), caller, _socket: socket })
     }
 
@@ -87,9 +114,9 @@ impl Ear {
     /// Asks the server for nothing; notifications that come meanwhile are kept.
     async fn try_connection(&mut self) -> Result<(), EngineError> {
         let ping = sqlx::query(AssertSqlSafe(self.comments.text(&self.caller, PING)));
-        match timeout(ANSWER, self.listener.fetch_all(ping)).await {
+        match timeout(ANSWER, self.listener.get().fetch_all(ping)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(EngineError::Unavailable("the listening connection is lost".into())),
+            Ok(Err(_)) | Err(_) => Err(self.listener.lost()),
         }
     }
 }
@@ -98,7 +125,7 @@ impl Ear {
 impl Listener for Ear {
     async fn next(&mut self) -> Result<Wake, EngineError> {
         loop {
-            match timeout(SILENCE, self.listener.try_recv()).await {
+            match timeout(SILENCE, self.listener.get().try_recv()).await {
                 Err(_) => self.try_connection().await?,
                 Ok(Ok(Some(notification))) => {
                     let wake = self.decode(notification.channel(), notification.payload());
@@ -106,9 +133,7 @@ impl Listener for Ear {
                         return Ok(wake);
                     }
                 }
-                Ok(Ok(None) | Err(_)) => {
-                    return Err(EngineError::Unavailable("the listening connection is lost".into()));
-                }
+                Ok(Ok(None) | Err(_)) => return Err(self.listener.lost()),
             }
         }
     }
