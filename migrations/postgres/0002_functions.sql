@@ -85,6 +85,8 @@ create function leasehold.enqueue_keyed(
 ) language plpgsql as $$
 declare
     heads bigint[];
+    undecided_queues int[];
+    undecided_keys text[];
     waits boolean[];
     known_ids bigint[];
     known_contents bytea[];
@@ -156,7 +158,7 @@ begin
         keyed as (
             insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
             select f.queue_id, f.ordering_key,
-                -- Jobs that leasehold.enqueue left come first, and only their adoption knows which.
+                -- Seen before the key was had, so this is only a reason to look again.
                 coalesce((
                     select 0
                     from leasehold.job j
@@ -167,13 +169,11 @@ begin
             order by f.queue_id, f.ordering_key collate "C"
             on conflict (queue_id, ordering_key) do update set head = o.head
             returning o.queue_id, o.ordering_key, o.head
-        ),
-        -- Without this a key without a head would wait for ever: those jobs may be gone by now.
-        undecided as (
-            insert into leasehold.arrival (queue_id, ordering_key)
-            select k.queue_id, k.ordering_key from keyed k where k.head = 0
         )
-        select array_agg(k.head) into heads from keyed k;
+        select array_agg(k.head), array_agg(k.queue_id) filter (where k.head = 0),
+            array_agg(k.ordering_key) filter (where k.head = 0)
+        into heads, undecided_queues, undecided_keys
+        from keyed k;
     end if;
 
     -- After the locks, so that a job that waited for its key does not become ready in the past.
@@ -208,6 +208,17 @@ begin
     )
     where not u.duplicate
     order by u.n;
+
+    -- Jobs of these keys were there already, or were a moment ago: left by leasehold.enqueue, or just freed.
+    if undecided_keys is not null then
+        perform leasehold.advance_keys(undecided_queues, undecided_keys);
+        select array_agg(
+            case when u.waits then (select j.ready_at from leasehold.job j where j.id = u.id and not j.blocked) else u.due end
+            order by u.n
+        )
+        into ready_ats
+        from unnest(ids, waits, ready_ats) with ordinality u (id, waits, due, n);
+    end if;
 end
 $$;
 
@@ -345,7 +356,7 @@ begin
         update leasehold.job j
         set lease_id = null, lease_until = null, lease_duration = null,
             attempt = case when g.action = 2 then greatest(j.attempt - 1, 0) else j.attempt end,
-            ready_at = greatest(j.available_at, g.due, clock_timestamp()),
+            ready_at = greatest(j.available_at, g.due),
             last_error = case when g.action = 2 then coalesce(g.error, j.last_error) else g.error end
         from given g
         where j.ctid = g.place and not g.dies
@@ -411,7 +422,6 @@ begin
             end if;
         end loop;
     end if;
-    settled_at := clock_timestamp();
 end
 $$;
 

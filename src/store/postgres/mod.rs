@@ -53,6 +53,21 @@ pub struct PostgresOptions {
     pub configured_callers: Vec<Caller>,
 }
 
+impl PostgresOptions {
+    /// The defaults for `url`.
+    pub fn new(url: SecretString) -> Self {
+        Self {
+            url,
+            application_name: "leasehold".into(),
+            statement_timeout: Duration::from_secs(10),
+            lock_timeout: Duration::from_secs(2),
+            allow_lossy: false,
+            callers_with_text: 64,
+            configured_callers: Vec::new(),
+        }
+    }
+}
+
 /// A PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresEngine {
