@@ -12,12 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::Parser;
 use sqlx::{Connection, Executor, PgConnection};
 use tokio_util::sync::CancellationToken;
 
 use stand::{
-    Common, Outcome,
+    Options, Outcome,
     broker::Broker,
     clients::{Due, Producers, Workers},
     figures::{self, Table, median, micros_each, rate, thousands},
@@ -37,19 +36,11 @@ const LEASE: Duration = Duration::from_secs(5);
 /// How long the statements of the idle broker are watched.
 const WATCHED: Duration = Duration::from_secs(15);
 
-/// Drains jobs before and while a snapshot is held; shows how the rates relate.
-#[derive(Parser, Debug)]
-struct Options {
-    #[command(flatten)]
-    common: Common,
-    /// Jobs that go through under the snapshot before the rate is taken.
-    #[arg(long, default_value_t = 300_000)]
-    jobs: u64,
-}
-
 fn main() -> ExitCode {
-    let options = Options::parse();
-    options.common.run(measure(&options))
+    let jobs = ("jobs", "300000", "Jobs that go through under the snapshot before the rate is taken");
+    let options =
+        Options::parse("Drains jobs before and while a snapshot is held; shows how the rates relate", &[jobs]);
+    options.run(measure(&options))
 }
 
 struct Case {
@@ -70,11 +61,9 @@ const CASES: [Case; 5] = [
 
 async fn measure(options: &Options) -> Outcome<()> {
     // Checkpoints would fall into some rounds and not into others.
-    let postgres = Postgres::start(
-        options.common.bindir.as_deref(),
-        &["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB"],
-    )
-    .await?;
+    let postgres =
+        Postgres::start(options.bindir(), &["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB"])
+            .await?;
     println!("{}", figures::machine());
     println!(
         "{}, fsync on; jobs of {} bytes; {} rounds of {ROUND} jobs stored by {} producers in batches of {}, then leased and",
@@ -90,7 +79,7 @@ async fn measure(options: &Options) -> Outcome<()> {
         workers().max_in_flight,
         workers().batch,
         LEASE.as_secs(),
-        options.jobs,
+        options.number("jobs"),
     );
     println!("past times: due within the last hour, and 1,000 such jobs a second more arrive while draining");
 
@@ -108,7 +97,7 @@ async fn measure(options: &Options) -> Outcome<()> {
     let mut reaper =
         Table::new(["empty reaper pass", "passes", "median ms", "worst ms", "ms of all upkeep and looks per s"]);
     for case in &CASES {
-        let (before, after, passes) = case.run(&postgres, options.jobs).await?;
+        let (before, after, passes) = case.run(&postgres, options.number("jobs")).await?;
         rates.row([
             case.name.to_owned(),
             thousands(before.rate),

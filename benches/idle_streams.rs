@@ -10,12 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::Parser;
 use leasehold::v1::{AckRequest, EnqueueRequest, LeaseRequest, LeasedJob, NewJob, lease_response::Frame};
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 
 use stand::{
-    Common, Outcome,
+    Options, Outcome,
     broker::Broker,
     clients::{self, Client, PAYLOAD, from_caller, tokens},
     figures::{self, Table, quantile},
@@ -24,43 +23,34 @@ use stand::{
 };
 
 /// Streams, callers and jobs are spread over them.
-const QUEUES: usize = 100;
-const CALLERS: usize = 20;
+const QUEUES: u64 = 100;
+const CALLERS: u64 = 20;
 const WINDOW: Duration = Duration::from_secs(30);
 /// The first heartbeats and whatever a new stream needs are over by then.
 const SETTLING: Duration = Duration::from_secs(5);
-const PICK_UPS: usize = 200;
+const PICK_UPS: u64 = 200;
 /// Far beyond the second within which any job must be picked up.
 const PATIENCE: Duration = Duration::from_secs(30);
 const DATABASE: &str = "idle";
 
-/// Opens idle Lease streams; shows the broker's memory, its statements, its connections, and pick-up times.
-#[derive(Parser, Debug)]
-struct Options {
-    #[command(flatten)]
-    common: Common,
-    /// Lease streams.
-    #[arg(long, default_value_t = 10_000)]
-    streams: usize,
-    /// HTTP/2 connections that they share.
-    #[arg(long, default_value_t = 100)]
-    connections: usize,
-}
-
 fn main() -> ExitCode {
-    let options = Options::parse();
-    options.common.run(measure(&options))
+    let streams = ("streams", "10000", "Lease streams");
+    let connections = ("connections", "100", "HTTP/2 connections that they share");
+    let about = "Opens idle Lease streams; shows the broker's memory, statements, connections and pick-up times";
+    let options = Options::parse(about, &[streams, connections]);
+    options.run(measure(&options))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures are shown with three digits")]
 async fn measure(options: &Options) -> Outcome<()> {
-    let postgres = Postgres::start(options.common.bindir.as_deref(), &[]).await?;
+    let (count, connections) = (options.number("streams"), options.number("connections"));
+    let postgres = Postgres::start(options.bindir(), &[]).await?;
     println!("{}", figures::machine());
     println!(
         "{}; {} Lease streams of credit 10 on {} connections, for {CALLERS} callers and {QUEUES} queues; clients in another process",
         postgres.version().await?,
-        options.streams,
-        options.connections
+        count,
+        connections
     );
     let broker = Broker::start(&postgres.create_database(DATABASE)?, &[]).await?;
     let mut producer = clients::connect(broker.address()).await?;
@@ -74,7 +64,7 @@ async fn measure(options: &Options) -> Outcome<()> {
 
     let bare = process::resident(broker.pid())?;
     let opening = Instant::now();
-    let mut streams = open(broker.address(), options.streams, options.connections, &arrived).await?;
+    let mut streams = open(broker.address(), count, connections, &arrived).await?;
     let opening = opening.elapsed();
     tokio::time::sleep(SETTLING).await;
     let full = process::resident(broker.pid())?;
@@ -84,11 +74,11 @@ async fn measure(options: &Options) -> Outcome<()> {
     let sent = statements::watch(&postgres, WINDOW).await?;
     let used = process::processor_time(broker.pid())?.saturating_sub(used);
     let server_used = process::processor_time_of_family(postgres.pid())?.saturating_sub(server_used);
-    let connections = postgres.connections(DATABASE).await?;
+    let database_connections = postgres.connections(DATABASE).await?;
     let after_window = process::resident(broker.pid())?;
     let times = pick_ups(&mut producer, &mut arrivals, PICK_UPS).await?;
 
-    let per_stream = |resident: u64| resident.saturating_sub(bare) as f64 / options.streams as f64 / 1024.0;
+    let per_stream = |resident: u64| resident.saturating_sub(bare) as f64 / count as f64 / 1024.0;
     let seconds = WINDOW.as_secs_f64();
     let mut table = Table::new(["what", "measured"]);
     let mut row = |what: &str, measured: String| table.row([what.to_owned(), measured]);
@@ -98,7 +88,7 @@ async fn measure(options: &Options) -> Outcome<()> {
     row(&format!("per stream after {seconds:.0} s more"), format!("{:.1} KiB", per_stream(after_window)));
     row("time to open all", format!("{:.1} s", opening.as_secs_f64()));
     row("statements per second, all of the broker's", format!("{:.2}", sent.len() as f64 / seconds));
-    row("database connections", connections.to_string());
+    row("database connections", database_connections.to_string());
     row("broker's processor time", format!("{:.2} % of a core", used.as_secs_f64() / seconds * 100.0));
     row("database server's processor time", format!("{:.2} % of a core", server_used.as_secs_f64() / seconds * 100.0));
     row("pick-up, p50", format!("{:.2} ms", quantile(&times, 0.5)));
@@ -130,15 +120,15 @@ struct Arrival {
 /// Opens streams and waits until the broker has said so on each.
 async fn open(
     address: SocketAddr,
-    streams: usize,
-    connections: usize,
+    streams: u64,
+    connections: u64,
     arrived: &mpsc::Sender<Arrival>,
 ) -> Outcome<JoinSet<Outcome<()>>> {
     let (opened, mut openings) = mpsc::channel(1_000);
     let mut reading = JoinSet::new();
     for connection in 0..connections {
         let (client, opened) = (clients::connect(address).await?, opened.clone());
-        let numbers = (0..streams).skip(connection).step_by(connections);
+        let numbers = (0..streams).filter(|number| number % connections == connection);
         reading.extend(numbers.map(|number| read(client.clone(), number, opened.clone(), arrived.clone())));
     }
     for _ in 0..streams {
@@ -153,7 +143,7 @@ async fn open(
 /// Reads a stream's frames for as long as it lasts.
 async fn read(
     mut client: Client,
-    number: usize,
+    number: u64,
     opened: mpsc::Sender<()>,
     arrived: mpsc::Sender<Arrival>,
 ) -> Outcome<()> {
@@ -182,7 +172,7 @@ async fn read(
 }
 
 /// Enqueues one job after the other, each for the next queue; answers milliseconds until the job was there.
-async fn pick_ups(producer: &mut Client, arrivals: &mut mpsc::Receiver<Arrival>, count: usize) -> Outcome<Vec<f64>> {
+async fn pick_ups(producer: &mut Client, arrivals: &mut mpsc::Receiver<Arrival>, count: u64) -> Outcome<Vec<f64>> {
     let mut times = Vec::new();
     for number in 0..count {
         let job = NewJob { queue: queue(number), payload: vec![b'x'; PAYLOAD].into(), ..NewJob::default() };
@@ -195,6 +185,6 @@ async fn pick_ups(producer: &mut Client, arrivals: &mut mpsc::Receiver<Arrival>,
     Ok(times)
 }
 
-fn queue(number: usize) -> String {
+fn queue(number: u64) -> String {
     format!("idle-{}", number % QUEUES)
 }

@@ -6,10 +6,8 @@ mod stand;
 
 use std::{process::ExitCode, time::Duration};
 
-use clap::Parser;
-
 use stand::{
-    Common, Outcome, bare,
+    Options, Outcome, bare,
     broker::Broker,
     clients::{Due, PAYLOAD, Producers, Workers},
     figures::{self, Table, median, micros_each, rate, thousands},
@@ -22,28 +20,14 @@ const BROKER: &str = "broker";
 const BARE: &str = "bare";
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Enqueues, leases and acks through the broker; inserts, claims and deletes by bare SQL; shows rates and their ratios.
-#[derive(Parser, Debug)]
-struct Options {
-    #[command(flatten)]
-    common: Common,
-    /// Rounds, of which the medians count.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// Jobs of a round in batches.
-    #[arg(long, default_value_t = 100_000)]
-    jobs: u64,
-    /// Jobs of a round with one job per call.
-    #[arg(long, default_value_t = 20_000)]
-    singles: u64,
-    /// Leave bare SQL out, for a profiler.
-    #[arg(long)]
-    broker_only: bool,
-}
-
 fn main() -> ExitCode {
-    let options = Options::parse();
-    options.common.run(measure(&options))
+    let rounds = ("rounds", "5", "Rounds, of which the medians count");
+    let jobs = ("jobs", "100000", "Jobs of a round in batches");
+    let singles = ("singles", "20000", "Jobs of a round with one job per call");
+    let bare = ("bare", "1", "0 leaves bare SQL out, for a profiler");
+    let about = "Runs jobs through the broker and through bare SQL; shows rates and their ratios";
+    let options = Options::parse(about, &[rounds, jobs, singles, bare]);
+    options.run(measure(&options))
 }
 
 /// How many jobs a call or statement carries, and who sends them.
@@ -57,17 +41,21 @@ struct Shape {
 
 async fn measure(options: &Options) -> Outcome<()> {
     let settings = ["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB", "max_connections=200"];
-    let postgres = Postgres::start(options.common.bindir.as_deref(), &settings).await?;
+    let postgres = Postgres::start(options.bindir(), &settings).await?;
     println!("{}", figures::machine());
-    println!("{}, fsync on; jobs of {PAYLOAD} bytes; medians of {} rounds", postgres.version().await?, options.rounds);
+    println!(
+        "{}, fsync on; jobs of {PAYLOAD} bytes; medians of {} rounds",
+        postgres.version().await?,
+        options.number("rounds")
+    );
     let broker = Broker::start(&postgres.create_database(BROKER)?, &[]).await?;
     postgres.create_database(BARE)?;
     bare::prepare(&mut postgres.connect(BARE).await?).await?;
 
     let shapes = [
         // Bare SQL was not faster with more connections on two cores, and with 64 much slower.
-        Shape { name: "batches of 100", batch: 100, clients: 8, jobs: options.jobs, bare_connections: 4 },
-        Shape { name: "one job per call", batch: 1, clients: 64, jobs: options.singles, bare_connections: 8 },
+        Shape { name: "batches of 100", batch: 100, clients: 8, jobs: options.number("jobs"), bare_connections: 4 },
+        Shape { name: "one job per call", batch: 1, clients: 64, jobs: options.number("singles"), bare_connections: 8 },
     ];
     let mut table = Table::new([
         "shape",
@@ -82,9 +70,9 @@ async fn measure(options: &Options) -> Outcome<()> {
     for shape in &shapes {
         let mut runs = Runs::default();
         // The first round warms up and does not count.
-        for round in 0..=options.rounds {
+        for round in 0..=options.number("rounds") {
             let ours = shape.through_broker(&postgres, &broker).await?;
-            let bare = if options.broker_only { ours } else { shape.by_bare_sql(&postgres).await? };
+            let bare = if options.number("bare") == 0 { ours } else { shape.by_bare_sql(&postgres).await? };
             if round > 0 {
                 runs.0.push((ours, bare));
             }

@@ -1,5 +1,6 @@
 //! What every measurement stands on: a private database server, a broker process, clients, and a way to show figures.
 
+#![allow(clippy::print_stdout, reason = "whoever started it wants to know how it ended")]
 #![allow(dead_code, reason = "each measurement uses the part that it needs")]
 
 pub(crate) mod bare;
@@ -10,27 +11,51 @@ pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod statements;
 
-use std::{error::Error, path::PathBuf, process::ExitCode};
+use std::{
+    error::Error,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 /// What can go wrong ends the measurement; the text is all that anybody needs.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Options that all measurements share.
-#[derive(clap::Args, Debug, Clone)]
-pub(crate) struct Common {
-    /// Directory of the database server's programs, such as initdb; found by `pg_config` or in Debian's places where unset.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) bindir: Option<PathBuf>,
-    /// Passed by `cargo bench`.
-    #[arg(long, hide = true)]
-    bench: bool,
+/// What a measurement was asked for. Numbers have names and defaults, switches are off unless named.
+pub(crate) struct Options {
+    matches: ArgMatches,
 }
 
-impl Common {
+impl Options {
+    /// Reads the command line; `--help` and mistakes end the process.
+    pub(crate) fn parse(about: &'static str, numbers: &[(&'static str, &'static str, &'static str)]) -> Self {
+        let bindir = Arg::new("bindir").long("bindir").value_name("DIR").value_parser(value_parser!(PathBuf));
+        let bindir =
+            bindir.help("Directory of the database server's programs [default: where pg_config or Debian has it]");
+        // cargo bench passes it; cargo test --all-targets does not.
+        let bench = Arg::new("bench").long("bench").action(ArgAction::SetTrue).hide(true);
+        let number = |&(name, default, help)| {
+            Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64)).default_value(default).help(help)
+        };
+        let command = Command::new("cargo bench").about(about).arg(bindir).arg(bench).args(numbers.iter().map(number));
+        Self { matches: command.get_matches() }
+    }
+
+    /// A number that [`Options::parse`] was told of.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        self.matches.get_one(name).copied().unwrap_or_default()
+    }
+
+    /// Directory of the server's programs, where it was said.
+    pub(crate) fn bindir(&self) -> Option<&Path> {
+        self.matches.get_one::<PathBuf>("bindir").map(PathBuf::as_path)
+    }
+
     /// Runs a measurement to its end, or to Ctrl-C: either way the servers are stopped and their directory is removed.
     /// Started by anything but `cargo bench` (`cargo test --all-targets` does that), nothing is measured.
     pub(crate) fn run(&self, measurement: impl Future<Output = Outcome<()>>) -> ExitCode {
-        if !self.bench {
+        if !self.matches.get_flag("bench") {
             println!("this is a measurement: run it with cargo bench");
             return ExitCode::SUCCESS;
         }
