@@ -57,15 +57,15 @@ async fn treat(scene: &Scene, service: &mut Service<'_>, rng: &mut StdRng, job: 
         0..8 => nack(scene, rng, job, NackAction::Retry).await,
         8..16 => nack(scene, rng, job, NackAction::Release).await,
         16..19 => nack(scene, rng, job, NackAction::Reject).await,
-        19..27 if duration < Duration::from_secs(1) => {} // left to expire
-        27..32 => {
+        19..45 if duration < Duration::from_secs(1) => {} // left to expire
+        19..24 => {
             extend(scene, rng, job).await;
             ack(scene, rng, job).await;
         }
-        32..36 => give_back(scene, rng, job).await,
-        36..52 if scene.stage.is_postgres() => ack_by_sql(scene, service, rng, job).await,
-        52..56 => impatient_ack(scene, rng, job).await,
-        56..60 => {
+        24..28 => give_back(scene, rng, job).await,
+        28..45 if scene.stage.is_postgres() => ack_by_sql(scene, service, rng, job).await,
+        45..50 => impatient_ack(scene, rng, job).await,
+        50..54 => {
             linger(rng, duration.min(Duration::from_millis(200))).await; // may be too late by now
             ack(scene, rng, job).await;
         }

@@ -80,7 +80,7 @@ async fn stress(stage: Stage, keys: usize) {
     assert!(sums.stored > 100 && sums.grants > sums.stored, "too little happened to show anything: {sums:?}");
     if scene.stage.is_postgres() {
         assert!(
-            sums.never > 5 && sums.expired > 5 && cut > 5,
+            sums.never > 5 && sums.expired > 2 && cut > 5,
             "too little went wrong to show anything: {sums:?} {cut}"
         );
         no_deadlock(&scene.stage, &mut sql).await;
