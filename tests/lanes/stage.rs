@@ -123,8 +123,15 @@ impl Stage {
 }
 
 fn postgres_engine(url: &str) -> Arc<dyn Engine> {
-    let mut options = PostgresOptions::new(url.to_owned().into());
-    options.application_name = APPLICATION.to_owned();
+    let options = PostgresOptions {
+        url: url.to_owned().into(),
+        application_name: APPLICATION.to_owned(),
+        statement_timeout: Duration::from_secs(10),
+        lock_timeout: Duration::from_secs(2),
+        allow_lossy: false,
+        callers_with_text: 64,
+        configured_callers: Vec::new(),
+    };
     Arc::new(PostgresEngine::new(options).expect("a PostgreSQL URL"))
 }
 
@@ -195,6 +202,11 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 /// Few lanes, so that a test can keep them all busy.
 pub(crate) fn few_lanes() -> StoreOptions {
     StoreOptions { lanes: LaneOptions { lanes: 3, ..LaneOptions::default() }, ..StoreOptions::default() }
+}
+
+/// One that takes everything.
+pub(crate) fn one_lane() -> StoreOptions {
+    StoreOptions { lanes: LaneOptions { lanes: 1, ..LaneOptions::default() }, ..StoreOptions::default() }
 }
 
 pub(crate) fn caller(name: &str) -> Caller {

@@ -65,12 +65,6 @@ impl OwnSocket {
         self.0.set_tcp_keepalive(&keepalive)
     }
 
-    /// Ends the connection without a word: what the driver still says on it reaches nobody.
-    pub(super) fn cut(&self) {
-        // It may be closed already, which is all that is wanted.
-        self.0.shutdown(std::net::Shutdown::Both).ok();
-    }
-
     /// Looks without taking anything; the driver made the socket non-blocking.
     pub(super) fn sign(&self) -> Sign {
         let mut byte = [MaybeUninit::uninit()];
