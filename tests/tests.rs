@@ -1,5 +1,7 @@
 //! All integration tests, linked once.
 
+#![allow(clippy::print_stdout)] // tests say their seeds
+
 mod architecture;
 mod cli;
 mod contract;

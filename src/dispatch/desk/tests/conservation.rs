@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::world::{Received, World, spec};
 use crate::model::{LeaseId, LeaseToken, StreamNumber};
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Step {
     Open { queues: u8, max: u32, bytes: u64, stop_when_empty: bool },
     Close(usize),
