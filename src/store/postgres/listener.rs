@@ -35,10 +35,12 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// So long without an answer, and it is lost.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The driver's listener. Dropped while it is connected it would send a statement of its own, which names no caller, so it is
-/// left as it is until the process ends: a replica has one, and another only after it was lost.
+/// The driver's listener. Dropped while it is connected it would send a statement of its own, which names no caller. So its
+/// socket is shut first, and where that is out of reach it is left as it is until the process ends: a replica has one, and
+/// another only after it was lost.
 struct Quiet {
     listener: Option<PgListener>,
+    socket: Option<OwnSocket>,
     lost: bool,
 }
 
@@ -55,7 +57,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        if !self.lost {
+        if !self.lost && self.socket.as_ref().is_none_or(|socket| socket.shut().is_err()) {
             std::mem::forget(self.listener.take());
         }
     }
@@ -68,8 +70,6 @@ pub(super) struct Ear {
     replica: ReplicaId,
     comments: std::sync::Arc<Comments>,
     caller: Caller,
-    // Kept for its options.
-    _socket: Option<OwnSocket>,
 }
 
 impl Ear {
@@ -93,11 +93,11 @@ impl Ear {
         let check = sqlx::query(AssertSqlSafe(engine.comments.text(&caller, CHECK)));
         let row = listener.fetch_one(check).await.map_err(failed)?;
         let socket = match (row.try_get::<Option<String>, _>("client_host"), row.try_get("client_port")) {
-            (Ok(host), Ok(port)) => own_socket(host.as_deref(), port),
+            (Ok(host), Ok(port)) => own_socket(host.as_deref(), port, engine.options.get_port()),
             _ => None,
         };
-        let listener = Quiet { listener: Some(listener), lost: false };
-        Ok(Self { listener, settled, replica, comments: engine.comments.clone(), caller, _socket: socket })
+        let listener = Quiet { listener: Some(listener), socket, lost: false };
+        Ok(Self { listener, settled, replica, comments: engine.comments.clone(), caller })
     }
 
     fn decode(&self, channel: &str, payload: &str) -> Option<Wake> {

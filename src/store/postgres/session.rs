@@ -73,7 +73,7 @@ impl PgSession {
             !(language.is_empty() || ["C", "POSIX", "en"].iter().any(|english| language.starts_with(english)));
         let host: Option<String> = get(&row, "check", "client_host")?;
         let port: Option<i32> = get(&row, "check", "client_port")?;
-        self.socket = own_socket(host.as_deref(), port);
+        self.socket = own_socket(host.as_deref(), port, engine.options.get_port());
         Ok(())
     }
 
@@ -148,9 +148,9 @@ impl std::fmt::Debug for PgSession {
 }
 
 /// The connection's socket with its options set, where that can be had; what cannot be is said once.
-pub(super) fn own_socket(host: Option<&str>, port: Option<i32>) -> Option<OwnSocket> {
+pub(super) fn own_socket(host: Option<&str>, port: Option<i32>, server_port: u16) -> Option<OwnSocket> {
     static SAID: std::sync::Once = std::sync::Once::new();
-    let found = OwnSocket::find(host, port).and_then(|socket| match socket {
+    let found = OwnSocket::find(host, port, server_port).and_then(|socket| match socket {
         Some(socket) => socket.watch_peer().map(|()| Some(socket)),
         None => Ok(None),
     });

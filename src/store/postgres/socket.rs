@@ -8,7 +8,7 @@
 use std::{
     fs, io,
     mem::MaybeUninit,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Shutdown, SocketAddr},
     time::Duration,
 };
 
@@ -31,9 +31,9 @@ pub(super) enum Sign {
 pub(super) struct OwnSocket(Socket);
 
 impl OwnSocket {
-    /// The socket whose near end is `host`:`port` as the server sees it; nothing where there is none, as behind NAT, a pooler
-    /// or on a Unix socket.
-    pub(super) fn find(host: Option<&str>, port: Option<i32>) -> io::Result<Option<Self>> {
+    /// The socket whose near end is `host`:`port` as the server sees it and whose far end has the port that we connected to;
+    /// nothing where there is none, as behind NAT, a proxy or on a Unix socket.
+    pub(super) fn find(host: Option<&str>, port: Option<i32>, server_port: u16) -> io::Result<Option<Self>> {
         let (Some(Ok(host)), Some(Ok(port))) = (host.map(str::parse::<IpAddr>), port.map(u16::try_from)) else {
             return Ok(None);
         };
@@ -49,7 +49,9 @@ impl OwnSocket {
             }
             let Ok(descriptor) = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) else { continue };
             let socket = Socket::from(descriptor);
-            if socket.local_addr().ok().and_then(|address| address.as_socket()) == Some(near_end) {
+            let local = socket.local_addr().ok().and_then(|address| address.as_socket());
+            let peer = socket.peer_addr().ok().and_then(|address| address.as_socket());
+            if local == Some(near_end) && peer.map(|peer| peer.port()) == Some(server_port) {
                 return Ok(Some(Self(socket)));
             }
         }
@@ -63,6 +65,11 @@ impl OwnSocket {
         let keepalive =
             TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(2)).with_retries(3);
         self.0.set_tcp_keepalive(&keepalive)
+    }
+
+    /// Ends the connection as far as this process is concerned: whatever is written from now on goes nowhere.
+    pub(super) fn shut(&self) -> io::Result<()> {
+        self.0.shutdown(Shutdown::Both)
     }
 
     /// Looks without taking anything; the driver made the socket non-blocking.
