@@ -102,6 +102,6 @@ create table idempotency_key (
     hits integer not null default 0,
     expires_at integer not null,
     primary key (queue_id, key)
-) strict, without rowid;
+) strict;
 
 create index idempotency_key_expires on idempotency_key (expires_at);

@@ -59,26 +59,31 @@ impl Source {
     }
 }
 
-fn sources(below: &Path, into: &mut Vec<Source>, root: &Path) {
+fn files(below: &Path, extension: &str, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(below).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            sources(&path, into, root);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).expect("UTF-8");
-            into.push(Source { path: path.strip_prefix(root).expect("below it").to_owned(), text });
+            files(&path, extension, into);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            into.push(path);
         }
     }
 }
 
-/// All sources but for the test modules at their ends, which may look anywhere.
+/// All sources but for tests, which may look anywhere: modules of their own and those at the ends of files.
 fn all() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut all = Vec::new();
-    sources(&root, &mut all, &root);
+    let mut paths = Vec::new();
+    files(&root, "rs", &mut paths);
+    let source = |path: PathBuf| Source {
+        text: fs::read_to_string(&path).expect("UTF-8"),
+        path: path.strip_prefix(&root).expect("below it").to_owned(),
+    };
+    let mut all: Vec<Source> = paths.into_iter().map(source).collect();
+    all.retain(|source| source.path.iter().all(|part| part != "tests" && part != "tests.rs"));
     assert!(all.len() > 20, "this test reads the sources");
     for source in &mut all {
-        if let Some((before, _)) = source.text.split_once("#[cfg(test)]") {
+        if let Some((before, _)) = source.text.split_once("#[cfg(test)]\nmod tests {") {
             source.text.truncate(before.len());
         }
     }
@@ -189,6 +194,24 @@ fn engines_do_not_import_each_other_and_only_the_store_and_the_composition_root_
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_statement_asks_for_whatever_columns_there_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut texts = Vec::new();
+    for below in ["src/store", "migrations"] {
+        files(&root.join(below), "sql", &mut texts);
+    }
+    assert!(texts.len() > 40, "this test reads the statements");
+    for path in texts {
+        let text = fs::read_to_string(&path).expect("UTF-8").to_lowercase();
+        let code: String = text.lines().map(|line| line.split("--").next().unwrap_or("")).collect::<Vec<_>>().join(" ");
+        let words: Vec<&str> = code.split_whitespace().collect();
+        let wild =
+            words.windows(2).any(|pair| matches!(pair[0], "select" | "returning" | ",") && pair[1].starts_with('*'));
+        assert!(!wild && !code.contains(".*"), "{} has a wildcard", path.display());
+    }
 }
 
 #[test]

@@ -77,6 +77,19 @@ impl Bench {
         self.ack(&[lease]).await[0].held
     }
 
+    /// Acks, asking again for what another act holds at that moment, as the facade does: with row locks a claim may run into
+    /// the job on its way. How many leases held.
+    pub(crate) async fn ack_until_decided(&mut self, leases: &[LeaseRef]) -> usize {
+        let (mut open, mut acked) = (leases.to_vec(), 0);
+        while !open.is_empty() {
+            let rows = self.ack(&open).await;
+            acked += rows.iter().filter(|row| row.held == Held::Ok).count();
+            open =
+                open.into_iter().zip(rows).filter(|(_, row)| row.held == Held::Busy).map(|(lease, _)| lease).collect();
+        }
+        acked
+    }
+
     pub(crate) async fn nack(&mut self, items: &[NackRow]) -> Vec<NackedRow> {
         let rows = self.session.nack(&caller(), items, LockWait::Full).await.expect("a nack");
         assert_eq!(rows.len(), items.len());

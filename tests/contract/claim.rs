@@ -77,6 +77,20 @@ pub(crate) async fn each_job_has_the_lease_and_duration_of_one_slot(db: &dyn Dat
     }
 }
 
+pub(crate) async fn a_claim_stops_at_its_slots_in_the_middle_of_a_level(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let queue = bench.queue("orders").await;
+    let at = |level: i32| changed(job(queue, format!("{level}")), |job| job.priority = priority(level));
+    let batch: Vec<_> = [2, 5, 9].into_iter().flat_map(|level| std::iter::repeat_n(at(level), 40)).collect();
+    bench.enqueue(&batch).await;
+    let claimed = payloads(&bench.claim(queue, 60).await);
+    assert_eq!(claimed.iter().filter(|level| *level == "9").count(), 40);
+    assert_eq!(claimed.iter().filter(|level| *level == "5").count(), 20);
+    let claimed = payloads(&bench.claim(queue, 60).await);
+    assert_eq!(claimed.iter().filter(|level| *level == "5").count(), 20);
+    assert_eq!(claimed.iter().filter(|level| *level == "2").count(), 40);
+}
+
 pub(crate) async fn scheduled_jobs_are_not_claimed_early(db: &dyn Database) {
     let mut bench = Bench::on(db).await;
     let queue = bench.queue("orders").await;

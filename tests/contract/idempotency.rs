@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use leasehold::{
     model::{NackAction, Start, Timestamp, TraceContext},
-    store::{engine::EnqueuedRow, error::EngineError},
+    store::{
+        engine::{EnqueuedRow, NackRow},
+        error::EngineError,
+    },
 };
 
 use super::{
@@ -125,6 +128,34 @@ pub(crate) async fn each_duplicate_is_written_to_its_key(db: &dyn Database) {
     bench.enqueue(&[once(queue, "k", "x")]).await;
     assert_eq!(db.number("select hits from idempotency_key where key = 'k'").await, 3);
     assert_eq!(db.number("select hits from idempotency_key where key = 'l'").await, 0);
+}
+
+pub(crate) async fn a_duplicate_does_not_prolong_its_key(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let queue = bench.queue("orders").await;
+    bench.enqueue_one(once(queue, "k", "x")).await;
+    let ends = db.instant(Timestamp(4_000_000_000_000_000));
+    db.execute(&format!("update idempotency_key set expires_at = {ends}")).await;
+    assert!(bench.enqueue_one(once(queue, "k", "x")).await.duplicate);
+    let kept = format!("select count(*) from idempotency_key where expires_at = {ends}");
+    assert_eq!(db.number(&kept).await, 1, "it counts from the first enqueue");
+}
+
+pub(crate) async fn a_job_with_a_key_that_waits_for_its_retry_stops_nobody(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let queue = bench.queue("orders").await;
+    let first = bench.enqueue_one(once(queue, "k", "x")).await;
+    let claimed = bench.claim_one(queue).await;
+    bench
+        .nack_one(NackRow { delay: Some(Duration::from_secs(60)), ..nack_row(lease(&claimed), NackAction::Retry) })
+        .await;
+    assert!(bench.enqueue_one(once(queue, "k", "x")).await.duplicate);
+    bench.enqueue(&(0..99).map(|n| once(queue, &format!("other-{n}"), "x")).collect::<Vec<_>>()).await;
+    assert_eq!(bench.claim(queue, 200).await.len(), 99);
+    let past = db.instant(Timestamp(1_000_000));
+    db.execute(&format!("update job set ready_at = {past} where lease_id is null")).await;
+    let due = bench.claim(queue, 10).await;
+    assert_eq!((due.len(), due[0].job, due[0].attempt), (1, first.job, 2));
 }
 
 pub(crate) async fn many_sessions_with_one_key_make_one_job(db: &dyn Database) {

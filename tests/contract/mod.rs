@@ -77,6 +77,8 @@ macro_rules! contract {
             start_and_trace_context_are_not_compared
             keys_are_compared_byte_for_byte_and_by_queue
             each_duplicate_is_written_to_its_key
+            a_duplicate_does_not_prolong_its_key
+            a_job_with_a_key_that_waits_for_its_retry_stops_nobody
             many_sessions_with_one_key_make_one_job
         );
         theme!($engine, ordering:
@@ -100,6 +102,7 @@ macro_rules! contract {
             within_a_priority_what_was_ready_first_comes_first
             a_claim_takes_no_more_than_its_slots
             each_job_has_the_lease_and_duration_of_one_slot
+            a_claim_stops_at_its_slots_in_the_middle_of_a_level
             scheduled_jobs_are_not_claimed_early
             nothing_at_or_before_a_floor_is_walked
             queues_are_claimed_apart
@@ -174,6 +177,7 @@ macro_rules! contract {
             finding_a_queue_uses_up_no_number
             many_sessions_create_one_queue_once
             a_backlog_counts_live_jobs_of_every_state
+            a_failed_act_is_an_error_and_never_an_empty_answer
             the_schema_is_complete_after_its_migrations
             a_session_answers
         );

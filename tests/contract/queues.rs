@@ -3,12 +3,15 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use leasehold::{
-    model::{Backoff, QueueSettings},
-    store::engine::Backlog,
+    model::{Backoff, Priority, QueueSettings, Timestamp},
+    store::{
+        engine::{Backlog, Held, LockWait, LookSpot},
+        error::EngineError,
+    },
 };
 
 use super::{
-    bench::{Bench, job, keyed, queue_name},
+    bench::{Bench, claim_of, job, keyed, lease, queue_name},
     database::{Database, caller},
 };
 
@@ -105,6 +108,29 @@ pub(crate) async fn a_backlog_counts_live_jobs_of_every_state(db: &dyn Database)
     assert_eq!(whole, Backlog { jobs: 4, bytes: 11 });
     let part = bench.session.measure_backlog(&caller(), queue, 3).await.expect("a count");
     assert_eq!(part.jobs, 3);
+}
+
+pub(crate) async fn a_failed_act_is_an_error_and_never_an_empty_answer(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let queue = bench.queue("orders").await;
+    bench.enqueue_one(job(queue, "x")).await;
+    let claimed = bench.claim_one(queue).await;
+    db.execute("alter table job rename to elsewhere").await;
+    let spot = LookSpot { queue, floors: [Timestamp::BEGINNING; Priority::LEVELS] };
+    let refused = [
+        Bench::on(db).await.try_claim(&claim_of(queue, 10)).await.err(),
+        Bench::on(db).await.try_enqueue(&[job(queue, "y")]).await.err(),
+        Bench::on(db).await.session.look(&caller(), &[spot]).await.err(),
+        Bench::on(db).await.session.ack(&caller(), &[lease(&claimed)], LockWait::Full).await.err(),
+        Bench::on(db).await.session.reap(&caller(), Timestamp::BEGINNING, 10).await.err(),
+    ];
+    for error in refused {
+        let error = error.expect("an error");
+        assert!(!matches!(error, EngineError::Unknown(_)), "{error:?}: it is certain that nothing was done");
+        assert!(!error.to_string().contains("select") && !error.to_string().contains("update"), "{error}");
+    }
+    db.execute("alter table elsewhere rename to job").await;
+    assert_eq!(bench.ack_one(lease(&claimed)).await, Held::Ok);
 }
 
 pub(crate) async fn the_schema_is_complete_after_its_migrations(db: &dyn Database) {

@@ -154,13 +154,7 @@ pub(crate) async fn reaper_and_ack_never_both_win(db: &dyn Database) {
     let acks = tokio::spawn(async move {
         let mut won = Vec::new();
         for lease in claimed.into_iter().rev() {
-            let held = loop {
-                match worker.ack_one(lease).await {
-                    Held::Busy => tokio::task::yield_now().await,
-                    held => break held,
-                }
-            };
-            won.extend((held == Held::Ok).then_some(lease.job));
+            won.extend((worker.ack_until_decided(&[lease]).await == 1).then_some(lease.job));
         }
         won
     });

@@ -160,14 +160,7 @@ pub(crate) async fn overlapping_batches_in_any_order_do_not_fail(db: &dyn Databa
                     duration: Some(Duration::from_secs(100)),
                 });
                 bench.extend(&extended.collect::<Vec<_>>()).await;
-                // Busy is no failure: another batch holds the row at this moment. Ask again until it is decided.
-                let mut open = batch.to_vec();
-                while !open.is_empty() {
-                    let acked = bench.ack(&open).await;
-                    won += acked.iter().filter(|row| row.held == Held::Ok).count();
-                    let busy = open.iter().zip(&acked).filter(|(_, row)| row.held == Held::Busy);
-                    open = busy.map(|(lease, _)| *lease).collect();
-                }
+                won += bench.ack_until_decided(batch).await;
             }
             won
         });

@@ -88,6 +88,27 @@ async fn a_second_broker_on_the_file_is_refused_until_the_first_has_gone() {
 }
 
 #[tokio::test]
+async fn two_connections_apply_each_migration_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("jobs.db");
+    let engine = SqliteEngine::open(SqliteOptions::new(&path)).await.expect("an engine");
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let mut writer = engine.connect(LaneRole::Write).await.expect("a writer");
+        calls.spawn(async move {
+            let mut applied = 0;
+            while writer.migrate_one(&caller()).await.expect("a migration").is_some() {
+                applied += 1;
+            }
+            applied
+        });
+    }
+    let applied: usize = calls.join_all().await.into_iter().sum();
+    assert_eq!(applied, engine.migrations().len());
+    assert_eq!(numbers(&path, "select number from schema_migration order by number").await, [1, 2, 3]);
+}
+
+#[tokio::test]
 async fn a_file_opened_again_goes_on_where_it_was() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("jobs.db");

@@ -72,12 +72,13 @@ impl SqliteSession {
         let mut known = self.known_keys(caller, jobs, now).await?;
         let mut held = self.held_keys(caller, jobs).await?;
         let last = self.read(self.statement(caller, include_str!("sql/enqueue_last_id.sql"))).await?;
-        let mut next_id = last.first().map_or(Ok(0), |row| column(row, "seq"))?;
+        let mut last_id: i64 = last.first().map_or(Ok(0), |row| column(row, "seq"))?;
 
         let mut answers = Vec::with_capacity(jobs.len());
         let mut rows = Vec::with_capacity(jobs.len());
         let mut payloads = Vec::with_capacity(jobs.iter().map(|row| row.job.payload.len()).sum());
         for (index, JobRow { job, queue, max_attempts, .. }) in jobs.iter().enumerate() {
+            let id = last_id.checked_add(1).ok_or_else(|| EngineError::Bug("no more ids".to_owned()))?;
             if let Some(key) = &job.idempotency_key {
                 match known.entry((*queue, key)) {
                     Entry::Occupied(mut entry) => {
@@ -90,12 +91,12 @@ impl SqliteSession {
                         continue;
                     }
                     Entry::Vacant(entry) => {
-                        let job = JobId(next_id + 1);
-                        entry.insert(Known { job, hash: jobs[index].job.content_hash(), hits: 0, here: Some(index) });
+                        let hash = job.content_hash();
+                        entry.insert(Known { job: JobId(id), hash, hits: 0, here: Some(index) });
                     }
                 }
             }
-            next_id += 1;
+            last_id = id;
             let blocked = job.ordering_key.as_ref().is_some_and(|key| !held.insert((*queue, key)));
             let available_at = match job.start {
                 Start::Now => now,
@@ -104,7 +105,7 @@ impl SqliteSession {
             };
             let ready_at = available_at.max(now);
             rows.push(NewRow(
-                next_id,
+                id,
                 queue.0,
                 job.priority.level(),
                 available_at.0,
@@ -122,7 +123,7 @@ impl SqliteSession {
             ));
             payloads.extend_from_slice(&job.payload);
             answers.push(EnqueuedRow {
-                job: JobId(next_id),
+                job: JobId(id),
                 duplicate: false,
                 ready_in: (!blocked).then(|| ready_at.since(now)),
             });
