@@ -42,7 +42,11 @@ pub(super) fn of(failure: &Failure, id: RequestId, deadline: Option<Instant>) ->
             details.add_quota_failure_violation(subject, failure.message.as_str());
         }
         Reason::NotFound => {
-            details.set_resource_info("", subject, "", failure.message.as_str());
+            details.set_resource_info("queue", subject, "", failure.message.as_str());
+        }
+        Reason::InvalidField if failure.invalid.is_empty() => {
+            // A rule of the database's own, which knows no field of ours.
+            details.add_bad_request_violation("request", failure.message.as_str());
         }
         Reason::KeyReused if !subject.is_empty() => {
             details.set_resource_info("idempotency_key", subject, "", failure.message.as_str());
@@ -161,6 +165,13 @@ mod tests {
         let request = status.get_details_bad_request().expect("the faults");
         assert_eq!(request.field_violations.len(), 20);
         assert_eq!(request.field_violations[19].field, "jobs[19].queue");
+    }
+
+    #[test]
+    fn a_refusal_that_knows_no_field_is_about_the_request() {
+        let status = made(&Failure::not_applied(Reason::InvalidField, "refused by a rule of the database"));
+        let request = status.get_details_bad_request().expect("a fault");
+        assert_eq!(request.field_violations[0].field, "request");
     }
 
     #[test]

@@ -134,6 +134,26 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_duration_or_instant_is_let_in_past_its_bounds(seconds: i64, nanos: i32, small in -2_i64..40_000_000) {
+            let limits = Limits::default();
+            for seconds in [seconds, small] {
+                if let Ok(kept) = delay("d", &sent(seconds, nanos), &limits) {
+                    proptest::prop_assert!(kept <= limits.delay);
+                    proptest::prop_assert_eq!(duration(kept), sent(seconds, nanos));
+                }
+                if let Ok(kept) = lease_duration("d", &sent(seconds, nanos), &limits) {
+                    proptest::prop_assert!((limits.lease_min..=limits.lease_max).contains(&kept));
+                }
+                let at = prost_types::Timestamp { seconds, nanos };
+                if let Ok(Start::At(kept)) = due("at", &at, &limits, UNIX_EPOCH) {
+                    proptest::prop_assert!(kept > Timestamp::BEGINNING && kept <= Timestamp(micros(limits.delay + SLACK)));
+                }
+            }
+        }
+    }
+
     #[test]
     fn instants_survive_the_wire() {
         assert_eq!(timestamp(Timestamp(1_500_001)), prost_types::Timestamp { seconds: 1, nanos: 500_001_000 });
