@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -73,9 +74,9 @@ class Database:
                            and application_name like %s and application_name <> 'test'""", application)
 
 
-@pytest.fixture
-def postgres(server):
-    """A fresh database on the server, dropped afterwards."""
+@contextmanager
+def fresh_database(server):
+    """A database that is dropped afterwards."""
     url, log = server
     name = f"t_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as session:
@@ -85,8 +86,8 @@ def postgres(server):
         session.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
-@pytest.fixture
-def work():
+@contextmanager
+def open_directory():
     """A directory that others may enter (the database's user too), gone afterwards."""
     path = Path(tempfile.mkdtemp(prefix="leasehold-work."))
     path.chmod(0o755)
@@ -94,9 +95,9 @@ def work():
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.fixture
-def brokers(program, work):
-    """Makes brokers; ends them afterwards, and fails the test where one printed what it must not."""
+@contextmanager
+def broker_maker(program, work):
+    """Makes brokers; ends them afterwards, and fails where one printed what it must not."""
     made = []
 
     def make(url=None, name=None, wait=True, migrate=True, **settings):
@@ -112,20 +113,63 @@ def brokers(program, work):
         assert not broker.faults_in_output(), "the log holds what it must not"
 
 
+@pytest.fixture
+def postgres(server):
+    """A fresh database on the server."""
+    with fresh_database(server) as database:
+        yield database
+
+
+@pytest.fixture
+def work():
+    """A directory of the test's own."""
+    with open_directory() as path:
+        yield path
+
+
+@pytest.fixture
+def brokers(program, work):
+    """Makes brokers of the test's own."""
+    with broker_maker(program, work) as make:
+        yield make
+
+
+@pytest.fixture(scope="session")
+def shared_brokers(program, server):
+    """By engine, a broker with default settings that the tests share; each test has queues of its own."""
+    with open_directory() as path, fresh_database(server) as database, broker_maker(program, path) as make:
+        running = {}
+
+        def get(engine):
+            if engine not in running:
+                running[engine] = make(database.url if engine == "postgres" else None, name=f"shared-{engine}")
+                running[engine].engine = engine
+                running[engine].database = database if engine == "postgres" else None
+            return running[engine]
+
+        yield get
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def broker(request, brokers):
-    """A broker with default settings, on each engine in turn. A test changes settings by the mark `settings`."""
-    mark = request.node.get_closest_marker("settings")
-    url = request.getfixturevalue("postgres").url if request.param == "postgres" else None
-    made = brokers(url, **(mark.kwargs if mark else {}))
-    made.engine = request.param
-    return made
+def broker(request):
+    """A broker on each engine in turn: the shared one, or one of the test's own where it is marked `own_broker` or, for
+    settings, `settings`."""
+    mark, own = request.node.get_closest_marker("settings"), request.node.get_closest_marker("own_broker")
+    if not mark and not own:
+        yield request.getfixturevalue("shared_brokers")(request.param)
+        return
+    make = request.getfixturevalue("brokers")
+    database = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    made = make(database.url if database else None, **(mark.kwargs if mark else {}))
+    made.engine, made.database = request.param, database
+    yield made
 
 
 @pytest.fixture
 def stub(broker):
-    """The service of that broker."""
-    return broker.stub()
+    """The service of that broker, on a connection of the test's own."""
+    yield broker.stub()
+    broker.hang_up()
 
 
 @pytest.fixture

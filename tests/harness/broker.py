@@ -36,6 +36,7 @@ class Broker:
         self.log = self.work / f"{name}.log"
         self.settings, self.migrate = {**SETTINGS, **(settings or {})}, migrate
         self.process, self.port, self.http_port = None, None, None
+        self.engine, self.database = None, None
         self.channels = []
 
     def start(self, wait=True):
@@ -107,11 +108,15 @@ class Broker:
         """SIGCONT."""
         self.process.send_signal(signal.SIGCONT)
 
-    def end(self):
-        """Ends it in whatever state it is; closes the test's channels."""
+    def hang_up(self):
+        """Closes the test's channels, and with them their streams."""
         for channel in self.channels:
             channel.close()
         self.channels.clear()
+
+    def end(self):
+        """Ends it in whatever state it is."""
+        self.hang_up()
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.kill()
@@ -143,6 +148,14 @@ class Broker:
             if line.startswith("VmRSS"):
                 return int(line.split()[1]) * 1024
         return 0
+
+    def connections(self):
+        """Clients' connections that it holds open, those that the client closed already included."""
+        held = 0
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, local, _, state = line.split()[:4]
+            held += int(local.split(":")[1], 16) == self.port and state in ("01", "08")
+        return held
 
     def descriptors(self):
         """Open file descriptors."""

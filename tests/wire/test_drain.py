@@ -14,6 +14,8 @@ from harness.calls import CALLER, Failed, Stream, ack, enqueue, eventually, job
 from harness.raw import SERVICE, Raw, framed
 from harness.stubs import pb
 
+pytestmark = pytest.mark.own_broker
+
 
 def test_sigterm_drains_streams_with_a_frame_and_ends_in_time(broker, stub):
     enqueue(stub, *[job("drain", at.to_bytes(2, "big")) for at in range(5)])

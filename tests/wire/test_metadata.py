@@ -82,9 +82,10 @@ def test_a_well_made_timeout_is_honoured(raw, timeout):
 
 @pytest.mark.parametrize("timeout", ["0S", "0n", "1n"])
 def test_a_deadline_that_has_passed_applies_nothing(raw, timeout, broker):
-    answer = raw.call("Enqueue", pb.EnqueueRequest(jobs=[job("passed")]).SerializeToString(), [("grpc-timeout", timeout)])
+    queue = f"passed-{timeout.lower()}"
+    answer = raw.call("Enqueue", pb.EnqueueRequest(jobs=[job(queue)]).SerializeToString(), [("grpc-timeout", timeout)])
     assert said(answer)[:3] == (4, "DEADLINE", "not-applied"), answer
-    stream = Stream(broker.stub(), "passed", stop_when_empty=True)
+    stream = Stream(broker.stub(), queue, stop_when_empty=True)
     assert stream.end() is None
     assert [frame.WhichOneof("frame") for _, frame in list(stream.frames.queue)[:-1]] == ["opened"]
 
