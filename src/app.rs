@@ -24,9 +24,9 @@ use crate::{
     store::{Store, error::EngineError},
     telemetry::{
         Metrics,
-        metrics::{LanesReading, MetricsError, StreamsReading},
+        metrics::{LanesReading, MetricsError, PassReading, StreamsReading},
     },
-    upkeep::Upkeep,
+    upkeep::{PassCounts, Upkeep},
 };
 
 /// What cut calls may take to let go.
@@ -80,7 +80,7 @@ impl App {
         let store = Store::start(database::open(config).await?, options::store(config, &metrics));
         let dispatch = Dispatch::start(store.clone(), options::dispatch(config), database::replica_name(config));
         let upkeep = Upkeep::start(store.clone(), dispatch.clone(), options::upkeep(config));
-        watch(&metrics, &store, &dispatch);
+        watch(&metrics, &store, &dispatch, &upkeep);
 
         let (draining, kill, ready) = (CancellationToken::new(), CancellationToken::new(), store.availability());
         let (api, health) =
@@ -144,7 +144,17 @@ async fn bind_http(config: &Config) -> Result<(HttpServer, SocketAddr), StartErr
 }
 
 /// Lets metrics read what the parts know.
-fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch) {
+fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch, upkeep: &Upkeep) {
+    let passes = upkeep.reader();
+    metrics.watch_upkeep(move || {
+        let reading = |(pass, counts): (_, PassCounts)| PassReading {
+            pass,
+            steps: counts.steps,
+            failures: counts.failures,
+            rows: counts.rows,
+        };
+        passes().into_iter().map(reading).collect()
+    });
     let (store, dispatch) = (store.clone(), dispatch.clone());
     metrics.watch_lanes(move || {
         let (used, idle) = store.lanes();

@@ -66,6 +66,19 @@ pub struct StreamsReading {
     pub outstanding: u64,
 }
 
+/// What a pass of upkeep did since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassReading {
+    /// Which.
+    pub pass: &'static str,
+    /// Steps that went through.
+    pub steps: u64,
+    /// Steps that failed.
+    pub failures: u64,
+    /// Rows changed or removed.
+    pub rows: u64,
+}
+
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Metrics")
@@ -180,6 +193,15 @@ impl Metrics {
             .build();
     }
 
+    /// Reads the passes of upkeep whenever somebody asks for metrics. Once per handle.
+    pub fn watch_upkeep(&self, read: impl Fn() -> Vec<PassReading> + Send + Sync + 'static) {
+        let read = Arc::new(read);
+        let watch = |name, about, value| self.0.watch_passes(name, about, read.clone(), value);
+        watch("leasehold.upkeep.steps", "Steps of upkeep that went through, by pass.", |pass| pass.steps);
+        watch("leasehold.upkeep.failures", "Steps of upkeep that failed, by pass.", |pass| pass.failures);
+        watch("leasehold.upkeep.rows", "Rows that upkeep changed or removed, by pass.", |pass| pass.rows);
+    }
+
     /// Reads the streams whenever somebody asks for metrics. Once per handle.
     pub fn watch_streams(&self, read: impl Fn() -> StreamsReading + Send + Sync + 'static) {
         let read = Arc::new(read);
@@ -200,6 +222,25 @@ impl Metrics {
 }
 
 impl Instruments {
+    /// A counter that reads what the passes of upkeep did.
+    fn watch_passes(
+        &self,
+        name: &'static str,
+        about: &'static str,
+        read: Arc<dyn Fn() -> Vec<PassReading> + Send + Sync>,
+        value: fn(&PassReading) -> u64,
+    ) {
+        self.meter
+            .u64_observable_counter(name)
+            .with_description(about)
+            .with_callback(move |counter| {
+                for pass in read() {
+                    counter.observe(value(&pass), &[KeyValue::new("pass", pass.pass)]);
+                }
+            })
+            .build();
+    }
+
     fn new(registry: Registry, meter: Meter, provider: SdkMeterProvider, callers: CallerLabels) -> Self {
         let seconds = |name: &'static str, about: &'static str| {
             let histogram = meter.f64_histogram(name).with_unit("s").with_description(about);
@@ -269,6 +310,7 @@ mod tests {
         let metrics = Metrics::new(&[], 1).expect("an exporter");
         metrics.watch_lanes(|| LanesReading { used: 2, idle: 5, waiting: 3 });
         metrics.watch_streams(|| StreamsReading { streams: 4, outstanding: 9 });
+        metrics.watch_upkeep(|| vec![PassReading { pass: "reaper", steps: 7, failures: 1, rows: 30 }]);
         let text = text(&metrics);
         for line in [
             "db_client_connection_state=\"used\"} 2",
@@ -276,6 +318,8 @@ mod tests {
             "db_client_connection_pending_requests{db_client_connection_pool_name=\"lanes\"} 3",
             "leasehold_streams 4",
             "leasehold_leases_outstanding 9",
+            "leasehold_upkeep_steps_total{pass=\"reaper\"} 7",
+            "leasehold_upkeep_rows_total{pass=\"reaper\"} 30",
         ] {
             assert!(text.contains(line), "'{line}' is missing in {text}");
         }

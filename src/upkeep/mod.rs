@@ -139,9 +139,10 @@ impl Upkeep {
         self.loops.spawn(keep_up(pass, interval, *options, counters, self.stop.clone()));
     }
 
-    /// What each pass did since the start.
-    pub fn counts(&self) -> Vec<(&'static str, PassCounts)> {
-        self.counters.iter().map(|(name, counters)| (*name, counters.read())).collect()
+    /// Reads what each pass did since the start; goes on to do so when this handle is gone.
+    pub fn reader(&self) -> impl Fn() -> Vec<(&'static str, PassCounts)> + Send + Sync + 'static {
+        let counters = self.counters.clone();
+        move || counters.iter().map(|(name, counters)| (*name, counters.read())).collect()
     }
 
     /// Ends all passes after the step that each is in.

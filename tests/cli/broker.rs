@@ -9,6 +9,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tonic::transport::{Channel, Endpoint};
 
 /// The program with an empty environment, so that nobody's variables have a say.
 pub(super) fn leasehold(arguments: &[&str]) -> Command {
@@ -21,8 +22,8 @@ pub(super) fn leasehold(arguments: &[&str]) -> Command {
 pub(super) struct Broker {
     child: Child,
     stderr: BufReader<ChildStderr>,
-    pub(super) grpc: SocketAddr,
-    pub(super) http: SocketAddr,
+    grpc: SocketAddr,
+    http: SocketAddr,
     _directory: TempDir,
 }
 
@@ -45,6 +46,11 @@ impl Broker {
         line_with(&mut self.stderr, text);
     }
 
+    /// A gRPC channel to it.
+    pub(super) async fn channel(&self) -> Channel {
+        Endpoint::from_shared(format!("http://{}", self.grpc)).expect("a URI").connect().await.expect("it listens")
+    }
+
     pub(super) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("the process lives");
@@ -59,14 +65,14 @@ impl Broker {
         (status.code(), began.elapsed())
     }
 
-    /// The first line and the last one of what the second port answers.
+    /// Status line and body of what the second port answers.
     pub(super) fn get(&self, path: &str) -> (String, String) {
         let mut stream = TcpStream::connect(self.http).expect("the second port listens");
         write!(stream, "GET {path} HTTP/1.0\r\nHost: x\r\n\r\n").expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
-        let line = |line: Option<&str>| line.unwrap_or_default().to_owned();
-        (line(answer.lines().next()), line(answer.lines().last()))
+        let (head, body) = answer.split_once("\r\n\r\n").expect("HTTP");
+        (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
     }
 }
 

@@ -6,20 +6,15 @@ use leasehold::v1::{
     AckRequest, AckResponse, DrainReason, LeaseRequest, lease_response::Frame, queue_service_client::QueueServiceClient,
 };
 use rustix::process::Signal;
-use tonic::transport::{Channel, Endpoint};
 
 use super::broker::Broker;
-
-async fn channel(broker: &Broker) -> Channel {
-    Endpoint::from_shared(format!("http://{}", broker.grpc)).expect("a URI").connect().await.expect("it listens")
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_drains_streams_and_ends_the_broker_with_0() {
     let mut broker = Broker::start(&[]);
     broker.wait_for("\"ready:");
     assert!(broker.get("/readyz").0.contains("200"));
-    let mut client = QueueServiceClient::new(channel(&broker).await);
+    let mut client = QueueServiceClient::new(broker.channel().await);
     let request = LeaseRequest { queues: vec!["orders".into()], ..LeaseRequest::default() };
     let mut frames = client.lease(request).await.expect("a stream").into_inner();
     let opened = frames.message().await.expect("a frame").and_then(|answer| answer.frame);
@@ -36,7 +31,7 @@ async fn a_signal_drains_streams_and_ends_the_broker_with_0() {
 
 /// A call whose request never ends, so that a polite drain waits for it.
 async fn endless_call(broker: &Broker) -> tokio::task::JoinHandle<Result<tonic::Response<AckResponse>, tonic::Status>> {
-    let mut client = tonic::client::Grpc::new(channel(broker).await);
+    let mut client = tonic::client::Grpc::new(broker.channel().await);
     client.ready().await.expect("it is connected");
     tokio::spawn(async move {
         let path = http::uri::PathAndQuery::from_static("/leasehold.v1.QueueService/Ack");
@@ -50,7 +45,7 @@ async fn a_second_signal_ends_the_broker_within_a_second() {
     let mut broker = Broker::start(&[]);
     let call = endless_call(&broker).await;
     // a whole call after it on another connection: by then the broker has seen the endless one's connection
-    let mut client = QueueServiceClient::new(channel(&broker).await);
+    let mut client = QueueServiceClient::new(broker.channel().await);
     client.ack(AckRequest { lease_tokens: vec!["x".into()] }).await.expect("an answer per token");
     broker.signal(Signal::TERM);
     broker.wait_for("\"draining\"");
@@ -66,7 +61,7 @@ async fn a_second_signal_ends_the_broker_within_a_second() {
 async fn a_call_that_never_ends_is_cut_when_the_drains_time_is_over() {
     let mut broker = Broker::start(&["--server-drain-timeout", "3s"]);
     let call = endless_call(&broker).await;
-    let mut client = QueueServiceClient::new(channel(&broker).await);
+    let mut client = QueueServiceClient::new(broker.channel().await);
     client.ack(AckRequest { lease_tokens: vec!["x".into()] }).await.expect("an answer per token");
     broker.signal(Signal::TERM);
     let (code, took) = broker.end();

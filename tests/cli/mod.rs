@@ -3,3 +3,4 @@
 mod broker;
 mod configuration;
 mod drain;
+mod metrics;
