@@ -138,17 +138,25 @@ impl Case {
         let url = postgres.create_database(self.database)?;
         let broker =
             Broker::start(&url, &[("LEASEHOLD_CLAIM_CURSOR", if self.cursor { "true" } else { "false" })]).await?;
-        self.round(postgres, &broker, WARM_UP).await?;
-        let before = self.rounds(postgres, &broker).await?;
+        let measured = self.compare(postgres, &broker, jobs).await;
+        for line in broker.trouble()? {
+            println!("  broker: {line}");
+        }
+        measured
+    }
+
+    async fn compare(&self, postgres: &Postgres, broker: &Broker, jobs: u64) -> Outcome<(Figures, Figures, Passes)> {
+        self.round(postgres, broker, WARM_UP).await?;
+        let before = self.rounds(postgres, broker).await?;
 
         let holder = if self.held { Some(hold(postgres.connect(self.database).await?).await?) } else { None };
         let (started, mut through) = (Instant::now(), 0);
         while through < jobs || started.elapsed() < LEASE * 2 {
-            let round = self.round(postgres, &broker, ROUND).await?;
+            let round = self.round(postgres, broker, ROUND).await?;
             through += ROUND;
             println!("  {}: {} jobs/s at {through} jobs", self.name, thousands(round.rate));
         }
-        let after = self.rounds(postgres, &broker).await?;
+        let after = self.rounds(postgres, broker).await?;
         let passes = Passes(statements::watch(postgres, WATCHED).await?);
         if let Some(mut holder) = holder {
             let held: bool = sqlx::query_scalar(
@@ -160,9 +168,6 @@ impl Case {
                 return Err("the snapshot was lost on the way".into());
             }
             holder.close().await?;
-        }
-        for line in broker.trouble()? {
-            println!("  broker: {line}");
         }
         Ok((before, after, passes))
     }
