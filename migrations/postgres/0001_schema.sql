@@ -156,3 +156,4 @@ create table leasehold.arrival (
     vacuum_index_cleanup = on,
     vacuum_truncate = off
 );
+create index arrival_named on leasehold.arrival (queue_name, ordering_key) where queue_name is not null;

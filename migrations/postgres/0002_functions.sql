@@ -75,6 +75,34 @@ begin
 end
 $$;
 
+-- Moves jobs of these keys to their queues that leasehold.enqueue left when those did not exist yet: they come before jobs
+-- that are stored later. Waits for others who do the same.
+create function leasehold.place_named(queues int[], keys text[]) returns void language plpgsql as $$
+declare
+    strays bigint[];
+    targets int[];
+begin
+    if (
+        select a.queue_name from leasehold.arrival a where a.queue_name is not null order by a.queue_name, a.ordering_key limit 1
+    ) is null then
+        return;
+    end if;
+    select array_agg(a.job_id), array_agg(u.queue_id)
+    into strays, targets
+    from (select distinct k.queue_id, k.ordering_key from unnest(queues, keys) k (queue_id, ordering_key)) u
+    cross join lateral (select q.name from leasehold.queue q where q.id = u.queue_id offset 0) q
+    cross join lateral (
+        select a.job_id from leasehold.arrival a where a.queue_name = q.name and a.ordering_key = u.ordering_key offset 0
+    ) a;
+    if strays is not null then
+        perform from leasehold.job j where j.id = any (strays) and j.queue_id = 0 order by j.id for update;
+        update leasehold.job j
+        set queue_id = targets[array_position(strays, j.id)]
+        where j.id = any (strays) and j.queue_id = 0;
+    end if;
+end
+$$;
+
 -- Stores jobs of which some have keys. Ids rise in the given order. Known idempotency keys make duplicates, which get the
 -- id of the job stored earlier and no ready_at; other content under one fails with LH001, the index as its detail.
 create function leasehold.enqueue_keyed(
@@ -94,6 +122,10 @@ declare
 begin
     if short_wait then
         perform set_config('lock_timeout', '50ms', true);
+    end if;
+
+    if num_nonnulls(variadic ordering_keys) > 0 then
+        perform leasehold.place_named(queues, ordering_keys);
     end if;
 
     select array_agg(nextval('leasehold.job_id_seq'::regclass)), array_agg(false)
@@ -627,9 +659,9 @@ begin
     )
     select count(1),
         array_agg(r.job_id) filter (where r.ordering_key is null),
-        array_agg(r.job_id) filter (where r.queue_name is not null),
-        array_agg(r.queue_name) filter (where r.queue_name is not null),
-        array_agg(r.ordering_key) filter (where r.queue_name is not null),
+        array_agg(r.job_id order by r.job_id) filter (where r.queue_name is not null),
+        array_agg(r.queue_name order by r.job_id) filter (where r.queue_name is not null),
+        array_agg(r.ordering_key order by r.job_id) filter (where r.queue_name is not null),
         coalesce(array_agg(r.queue_id) filter (where r.ordering_key is not null and r.queue_name is null), '{}'),
         coalesce(array_agg(r.ordering_key) filter (where r.ordering_key is not null and r.queue_name is null), '{}')
     into adopted, keyless, named, names, named_keys, keyed_queues, keyed_keys
@@ -666,6 +698,7 @@ begin
         select coalesce(array_agg(distinct f.queue_id), '{}') into readied from freed f;
     end if;
     if cardinality(keyed_keys) > 0 then
+        perform leasehold.place_named(keyed_queues, keyed_keys);
         went_on := leasehold.advance_keys(keyed_queues, keyed_keys);
         select readied || coalesce(array_agg(distinct u.queue_id), '{}')
         into readied

@@ -17,6 +17,7 @@ macro_rules! on_both_engines {
     };
 }
 
+mod arrivals;
 mod attribution;
 mod bounds;
 mod busy;

@@ -123,15 +123,8 @@ impl Stage {
 }
 
 fn postgres_engine(url: &str) -> Arc<dyn Engine> {
-    let options = PostgresOptions {
-        url: url.to_owned().into(),
-        application_name: APPLICATION.to_owned(),
-        statement_timeout: Duration::from_secs(10),
-        lock_timeout: Duration::from_secs(2),
-        allow_lossy: false,
-        callers_with_text: 64,
-        configured_callers: Vec::new(),
-    };
+    let mut options = PostgresOptions::new(url.to_owned().into());
+    options.application_name = APPLICATION.to_owned();
     Arc::new(PostgresEngine::new(options).expect("a PostgreSQL URL"))
 }
 
