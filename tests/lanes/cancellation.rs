@@ -86,16 +86,15 @@ async fn settle(store: &Store, work: QueueId, rng: &mut StdRng, told: &mut Told)
     let claimed = store.claim(&caller("consumer"), claim).await.expect("a database in good health");
     let jobs = claimed.iter().map(|job| job.job);
     let patience = Duration::from_micros(rng.random_range(0..20_000));
-    match tokio::time::timeout(patience, store.ack(&calm("consumer"), claimed.iter().map(lease).collect())).await {
-        Ok(acked) => {
-            let acked = acked.expect("a database in good health");
-            assert!(acked.iter().all(|row| row.held == Held::Ok), "{acked:?}");
-            told.acked.extend(jobs);
-        }
-        Err(_) => {
-            told.perhaps.extend(jobs);
-            told.dropped += 1;
-        }
+    if let Ok(acked) =
+        tokio::time::timeout(patience, store.ack(&calm("consumer"), claimed.iter().map(lease).collect())).await
+    {
+        let acked = acked.expect("a database in good health");
+        assert!(acked.iter().all(|row| row.held == Held::Ok), "{acked:?}");
+        told.acked.extend(jobs);
+    } else {
+        told.perhaps.extend(jobs);
+        told.dropped += 1;
     }
 }
 

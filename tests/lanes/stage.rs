@@ -124,7 +124,7 @@ impl Stage {
 
 fn postgres_engine(url: &str) -> Arc<dyn Engine> {
     let mut options = PostgresOptions::new(url.to_owned().into());
-    options.application_name = APPLICATION.to_owned();
+    APPLICATION.clone_into(&mut options.application_name);
     Arc::new(PostgresEngine::new(options).expect("a PostgreSQL URL"))
 }
 
