@@ -40,8 +40,8 @@ class Broker:
         self.channels = []
 
     def start(self, wait=True):
-        """Starts it; waits until it is ready unless told otherwise."""
-        self.port, self.http_port = free_port(), free_port()
+        """Starts it, again on the ports that it had; waits until it is ready unless told otherwise."""
+        self.port, self.http_port = self.port or free_port(), self.http_port or free_port()
         command = [self.program, "serve", "--listen", f"127.0.0.1:{self.port}",
                    "--http-listen", f"127.0.0.1:{self.http_port}", "--data-dir", str(self.work / f"{self.name}-data")]
         if self.migrate and self.url:

@@ -48,7 +48,7 @@ def test_every_statement_begins_with_its_caller(served):
         list(threads.map(lambda caller: use_everything(stub, caller), [*callers, None]))
     second = broker.__class__(broker.program, broker.work, database.url, "broker-b", {}, migrate=False).start()
     stream = Stream(second.stub(), "all-other", metadata=())
-    enqueue(stub, job("all-other"))
+    enqueue(stub, job("all-other"), metadata=())
     stream.jobs(1, within=5)
     second.terminate()
     assert second.process.wait(25) == 0

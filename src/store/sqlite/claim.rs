@@ -108,7 +108,7 @@ impl SqliteSession {
         now: Timestamp,
     ) -> Result<Vec<QueueId>, EngineError> {
         let bits: Vec<String> = leases.iter().map(|lease| lease_hex(*lease)).collect();
-        let find = self.statement(caller, include_str!("sql/find_unseen.sql")).bind(list(&bits)?).bind(now.0);
+        let find = self.statement(caller, include_str!("sql/find_unseen.sql")).bind(list(&bits)?);
         let found = self.read(find).await?;
         let jobs: Vec<i64> = found.iter().map(|row| column(row, "id")).collect::<Result<_, _>>()?;
         self.make_unsent(caller, &jobs, now).await?;
