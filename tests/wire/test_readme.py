@@ -1,0 +1,17 @@
+"""README.md holds: its Python snippet is run from the page itself."""
+
+import re
+from pathlib import Path
+
+from harness import stubs
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+assert stubs.pb, "importing it makes leasehold.v1 importable, as the page's snippet needs"
+
+
+def test_the_first_job_of_the_readme_goes_its_whole_way(brokers, capsys):
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
+    assert "127.0.0.1:7070" in snippet, "the default address"
+    broker = brokers()
+    exec(compile(snippet.replace("127.0.0.1:7070", f"127.0.0.1:{broker.port}"), "README.md", "exec"), {})
+    assert capsys.readouterr().out == "b'hello' attempt 1\n"
