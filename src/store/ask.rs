@@ -25,6 +25,7 @@ impl Store {
         bytes: usize,
         request: fn(Ask<I, A>) -> Request,
     ) -> Result<Vec<A>, Failure> {
+        in_time(call)?;
         let (ticket, (reply, answer)) = (Ticket::new(), oneshot::channel());
         let ask = Ask { items, bytes, ticket: ticket.clone(), queued_at: Instant::now(), reply };
         self.inner.lanes.submit(&call.caller, request(ask))?;
@@ -37,6 +38,7 @@ impl Store {
         A: Send + 'static,
         F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Send + 'static,
     {
+        in_time(call)?;
         let (ticket, (reply, answer)) = (Ticket::new(), oneshot::channel());
         let single = Single {
             act: Box::new(move |session| {
@@ -75,10 +77,7 @@ impl Store {
         }
         match timeout_at(call.deadline.into(), answer).await {
             Ok(answered) => self.read(answered),
-            Err(_) if ticket.withdraw() => Err(Failure::not_applied(
-                Reason::Deadline,
-                "the deadline passed while the request waited for a database connection",
-            )),
+            Err(_) if ticket.withdraw() => Err(too_late()),
             Err(_) => Err(Failure::unknown("the deadline passed while the statement was under way")),
         }
     }
@@ -109,4 +108,13 @@ impl Store {
             Err(_) => Err(Failure::unknown("the database did not answer in time")),
         }
     }
+}
+
+/// A lane may be faster than the asker's look at its clock, so what is late already is not handed over.
+fn in_time(call: &Call) -> Result<(), Failure> {
+    if Instant::now() < call.deadline { Ok(()) } else { Err(too_late()) }
+}
+
+fn too_late() -> Failure {
+    Failure::not_applied(Reason::Deadline, "the deadline passed before a database connection took the request")
 }

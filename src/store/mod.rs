@@ -45,7 +45,8 @@ use self::{
 pub use self::{lanes::LaneOptions, ledger::Holds, line::LineOptions};
 use crate::{
     model::{
-        Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, QueueSettings, ReplicaId, Timestamp,
+        Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, QueueSettings, Reason, ReplicaId,
+        Timestamp,
     },
     telemetry::Metrics,
 };
@@ -168,8 +169,9 @@ impl Store {
 
     /// Stores all jobs or none. Queues come into being where the options let them.
     pub async fn enqueue(&self, call: &Call, jobs: Vec<NewJob>) -> Result<Vec<Stored>, Failure> {
-        let rows = self.rows(call, jobs).await?;
-        self.keep_backlog_bounds(&rows).await?;
+        let nothing_stored = |failure: Failure| no_job_yet(failure, call);
+        let rows = self.rows(call, jobs).await.map_err(nothing_stored)?;
+        self.keep_backlog_bounds(&rows).await.map_err(nothing_stored)?;
         let queues: Vec<QueueId> = rows.iter().map(|row| row.queue).collect();
         let bytes = rows.iter().map(|row| row.job.weight()).sum();
         let enqueued = self.ask(call, rows, bytes, Request::Enqueue).await?;
@@ -409,4 +411,14 @@ impl Store {
             }
         }
     }
+}
+
+/// What an Enqueue says of a failure before its jobs were sent: whatever became of the look at its queues, no job is stored.
+fn no_job_yet(failure: Failure, call: &Call) -> Failure {
+    if failure.reason != Reason::OutcomeUnknown {
+        return failure;
+    }
+    let late = Instant::now() >= call.deadline;
+    let reason = if late { Reason::Deadline } else { Reason::DatabaseUnavailable };
+    Failure::not_applied(reason, "the database did not say in time what it knows of the queues; no job was stored")
 }
