@@ -8,4 +8,5 @@ mod contract;
 mod embedded;
 #[macro_use]
 mod lanes;
+mod plans;
 mod stress;

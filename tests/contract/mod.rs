@@ -4,7 +4,7 @@
 
 mod bench;
 mod claim;
-mod database;
+pub(crate) mod database;
 mod enqueue;
 mod extend;
 mod give_back;
@@ -12,7 +12,7 @@ mod idempotency;
 mod look;
 mod nack;
 mod ordering;
-mod postgres;
+pub(crate) mod postgres;
 mod prune;
 mod queues;
 mod reap;

@@ -87,6 +87,11 @@ impl Postgres {
         admin(&format!("drop database {} with (force)", self.name)).await;
     }
 
+    /// How to connect past the engine.
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        session(&self.name)
+    }
+
     async fn row(&self, sql: &str) -> PgRow {
         self.raw.lock().await.fetch_one(AssertSqlSafe(sql.to_owned())).await.expect("an answer")
     }

@@ -82,7 +82,9 @@ mod tests {
     async fn warnings_reach_the_act_during_which_they_came() {
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer()));
         let (answer, warnings) = watched(async {
-            tracing::warn!(target: TARGET, message = "canceling wait for synchronous replication due to user request");
+            // As the driver has it: a text, which is recorded otherwise than a literal.
+            let text = String::from("canceling wait for synchronous replication due to user request");
+            tracing::warn!(target: TARGET, message = text.as_str());
             tracing::info!(target: TARGET, message = "relation exists, skipping");
             tracing::warn!(message = "somebody else's");
             7

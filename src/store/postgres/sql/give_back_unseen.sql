@@ -1,9 +1,9 @@
--- Undoes the grants of leases $1, whose jobs nobody knows. The bound on the time is for the index of
--- leases, which it needs to be used; those that have expired are undone as well, since they were never sent.
+-- Undoes the grants of leases $1, whose jobs nobody knows: by a walk over the leases that last. Those that have expired
+-- meanwhile are the reaper's.
 with taken as materialized (
     select j.id
     from leasehold.job j
-    where j.lease_id is not null and j.lease_until > '-infinity' and j.lease_id = any ($1::uuid[])
+    where j.lease_id is not null and j.lease_until > now() and j.lease_id = any ($1::uuid[])
     for update skip locked
 ),
 undone as (
