@@ -3,4 +3,5 @@
 mod broker;
 mod configuration;
 mod drain;
+mod kills;
 mod metrics;

@@ -10,6 +10,7 @@ mod extend;
 mod give_back;
 mod idempotency;
 mod look;
+mod model;
 mod nack;
 mod ordering;
 pub(crate) mod postgres;
@@ -169,6 +170,9 @@ macro_rules! contract {
             the_first_waiting_job_of_each_level_is_seen
             a_look_begins_at_its_floors
             leased_and_blocked_jobs_are_not_seen
+        );
+        theme!($engine, model:
+            random_acts_are_answered_as_a_plain_model_says
         );
         theme!($engine, queues:
             a_queue_comes_into_being_when_asked_to

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
 
 use super::{
+    fate::{Burial, FreedKey, Return},
     session::{SqliteSession, column, lease, narrow},
-    settle::{Burial, FreedKey, Return},
 };
 use crate::{
     model::{Caller, JobId, QueueId, Timestamp},

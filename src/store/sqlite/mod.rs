@@ -8,6 +8,8 @@ mod claim;
 mod clock;
 mod enqueue;
 mod error;
+mod fate;
+mod held;
 mod link;
 mod maintain;
 mod queues;

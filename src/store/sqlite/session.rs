@@ -23,10 +23,10 @@ use crate::{
     store::{engine::LaneRole, error::EngineError},
 };
 
-/// A commit that leaves the write-ahead log longer than this makes the next one start it anew, waiting for readers.
+/// A commit that leaves the write-ahead log longer than this makes the next one start it anew.
 const LOG_BOUND: u64 = 32 << 20;
-/// The log's length is looked at once in so many commits.
-const LOG_LOOKS: u32 = 64;
+/// Where somebody reads for so long that it cannot, it is tried again after this.
+const LOG_PAUSE: Duration = Duration::from_secs(1);
 
 /// After so long without a commit the log's space is given back.
 const QUIET: Duration = Duration::from_secs(5);
@@ -42,7 +42,8 @@ pub(super) struct SqliteSession {
     /// Whether anything was written since the log was last emptied.
     log_in_use: bool,
     written_at: Instant,
-    commits: u32,
+    /// The log cannot be started anew before this.
+    log_held_until: Instant,
     log_path: PathBuf,
 }
 
@@ -61,7 +62,7 @@ impl SqliteSession {
             // What an earlier process left in the log counts as well. Emptying it is the writer's affair.
             log_in_use: role != LaneRole::Read,
             written_at: Instant::now(),
-            commits: 0,
+            log_held_until: Instant::now(),
             log_path: log_path.into(),
         }
     }
@@ -147,10 +148,7 @@ impl SqliteSession {
         self.open = false;
         self.log_in_use = true;
         self.written_at = Instant::now();
-        self.commits = self.commits.wrapping_add(1);
-        if self.commits.is_multiple_of(LOG_LOOKS) {
-            self.bound_log(caller).await;
-        }
+        self.bound_log(caller).await;
         Ok(())
     }
 
@@ -184,29 +182,42 @@ impl SqliteSession {
 
     /// Empties the write-ahead log where it was written to. Waits for nobody: a reader in it puts that off to the next time.
     pub(super) async fn empty_log(&mut self, caller: &Caller) -> Result<(), EngineError> {
-        if !self.log_in_use || self.open {
-            return Ok(());
+        if self.log_in_use && !self.open {
+            let done = self.checkpoint(caller, "pragma busy_timeout = 0", "pragma wal_checkpoint(truncate)").await?;
+            self.log_in_use = !done;
         }
-        self.run(caller, "pragma busy_timeout = 0", Step::Statement).await?;
-        let emptied = self.read(self.statement(caller, "pragma wal_checkpoint(truncate)")).await;
-        let text = self.shared.comments.once(caller, &self.shared.patience);
-        self.connection
-            .execute(sqlx::raw_sql(AssertSqlSafe(text)))
-            .await
-            .map_err(|error| classify(&error, Step::Statement))?;
-        let busy: i64 = column(emptied?.first().ok_or_else(|| EngineError::Bug("no checkpoint".to_owned()))?, "busy")?;
-        self.log_in_use = busy != 0;
         Ok(())
     }
 
-    /// Makes the next commit start the log anew where it has grown long, waiting for readers as for any lock. Under load
-    /// there is always some reader, so that SQLite's own checkpoints, which wait for none, might never reach that point.
+    /// Makes the next commit start the log anew where it has grown long. Under load there is always some reader, so that
+    /// SQLite's own checkpoints, which wait for none, might never reach that point; ours waits as long as our readers take.
     async fn bound_log(&mut self, caller: &Caller) {
-        if fs::metadata(&self.log_path).is_ok_and(|log| log.len() > LOG_BOUND)
-            && let Err(error) = self.run(caller, "pragma wal_checkpoint(restart)", Step::Statement).await
+        if Instant::now() < self.log_held_until || fs::metadata(&self.log_path).is_ok_and(|log| log.len() <= LOG_BOUND)
         {
-            tracing::warn!(error = %error, "the write-ahead log is long and could not be started anew");
+            return;
         }
+        match self.checkpoint(caller, "pragma busy_timeout = 100", "pragma wal_checkpoint(restart)").await {
+            Ok(true) => {}
+            Ok(false) => self.log_held_until = Instant::now() + LOG_PAUSE,
+            Err(error) => tracing::warn!(%error, "the write-ahead log is long and could not be started anew"),
+        }
+    }
+
+    /// Copies the log into the database file with a patience of its own; says whether nobody was in the way.
+    async fn checkpoint(
+        &mut self,
+        caller: &Caller,
+        patience: &'static str,
+        sql: &'static str,
+    ) -> Result<bool, EngineError> {
+        self.run(caller, patience, Step::Statement).await?;
+        let copied = self.read(self.statement(caller, sql)).await;
+        let text = self.shared.comments.once(caller, &self.shared.patience);
+        let restored = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await;
+        restored.map_err(|error| classify(&error, Step::Statement))?;
+        let copied = copied?;
+        let row = copied.first().ok_or_else(|| EngineError::Bug("no answer to a checkpoint".to_owned()))?;
+        Ok(column::<i64>(row, "busy")? == 0)
     }
 }
 

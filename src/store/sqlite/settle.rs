@@ -3,17 +3,17 @@
 //! Each act first finds which of its leases hold, with what it must know of their jobs, then writes by job id. The write
 //! lock is held all the while, so what was found stays true.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
 
-use super::session::{SqliteSession, column, lease_hex, list, narrow, place};
+use super::{
+    fate::{Burial, FreedKey, Return},
+    held::HeldLease,
+    session::{SqliteSession, list},
+};
 use crate::{
-    model::{Backoff, Caller, JobId, NackAction, QueueId, Timestamp},
+    model::{Caller, JobId, NackAction, Timestamp},
     store::{
         engine::{
             AckedRow, ExtendRow, ExtendedRow, Held, LeaseRef, LeaseState, LockWait, NackRow, NackedRow, Settling,
@@ -63,32 +63,6 @@ impl Settling for SqliteSession {
         Ok(states)
     }
 }
-
-/// A lease that holds, and its job.
-pub(super) struct HeldLease {
-    /// Its place among those asked for.
-    pub(super) n: usize,
-    pub(super) job: JobId,
-    queue: QueueId,
-    ordering_key: Option<String>,
-    attempt: u32,
-    max_attempts: u32,
-    until: Timestamp,
-    /// Microseconds.
-    granted_for: i64,
-    cancel_requested: bool,
-    backoff: Backoff,
-}
-
-/// The ordering key of a job that is gone from it.
-pub(super) type FreedKey = (QueueId, String);
-
-/// How a job goes on living after a lease: its id, when it is ready, whether the attempt counts, and the error to keep:
-/// none for the one that it has, an empty one for nothing.
-pub(super) type Return<'a> = (i64, i64, bool, Option<&'a str>);
-
-/// A job to be buried, with the error to keep, as in [`Return`].
-pub(super) type Burial<'a> = (i64, Option<&'a str>);
 
 impl SqliteSession {
     async fn ack_held(
@@ -207,124 +181,5 @@ impl SqliteSession {
             };
         }
         Ok(answers)
-    }
-
-    /// Those leases that hold. One that is asked for twice is found once, where it comes first: the act on it ends it.
-    pub(super) async fn held(&mut self, caller: &Caller, leases: &[LeaseRef]) -> Result<Vec<HeldLease>, EngineError> {
-        let mut held = self.find_held(caller, leases).await?;
-        held.sort_unstable_by_key(|lease| lease.n);
-        let mut seen = HashSet::new();
-        held.retain(|lease| seen.insert(lease.job));
-        Ok(held)
-    }
-
-    async fn find_held(&mut self, caller: &Caller, leases: &[LeaseRef]) -> Result<Vec<HeldLease>, EngineError> {
-        let refs: Vec<(i64, String)> = leases.iter().map(|lease| (lease.job.0, lease_hex(lease.lease))).collect();
-        let find = self.statement(caller, include_str!("sql/held.sql")).bind(list(&refs)?);
-        self.read(find).await?.iter().map(|row| HeldLease::from_row(row, leases.len())).collect()
-    }
-
-    /// What to answer about jobs whose leases do not hold (and, to no effect, about the others): lost where the job lives
-    /// under another lease, waits or is dead, gone where there is none.
-    async fn missed(
-        &mut self,
-        caller: &Caller,
-        leases: &[LeaseRef],
-        held: &[HeldLease],
-    ) -> Result<Vec<Held>, EngineError> {
-        let mut answers = vec![Held::Gone; leases.len()];
-        if held.len() == leases.len() {
-            return Ok(answers);
-        }
-        let jobs: Vec<i64> = leases.iter().map(|lease| lease.job.0).collect();
-        let find = self.statement(caller, include_str!("sql/known.sql")).bind(list(&jobs)?);
-        for row in self.read(find).await? {
-            answers[place(&row, jobs.len())?] = Held::LeaseLost;
-        }
-        Ok(answers)
-    }
-
-    /// Takes the leases off jobs that live on.
-    pub(super) async fn return_jobs(&mut self, caller: &Caller, returns: &[Return<'_>]) -> Result<(), EngineError> {
-        if !returns.is_empty() {
-            let update = self.statement(caller, include_str!("sql/return.sql")).bind(list(returns)?);
-            self.change(update).await?;
-        }
-        Ok(())
-    }
-
-    /// Moves jobs to the dead ones.
-    pub(super) async fn bury(
-        &mut self,
-        caller: &Caller,
-        burials: &[Burial<'_>],
-        now: Timestamp,
-    ) -> Result<(), EngineError> {
-        if burials.is_empty() {
-            return Ok(());
-        }
-        let copy = self.statement(caller, include_str!("sql/bury.sql")).bind(list(burials)?).bind(now.0);
-        let copied = self.change(copy).await?;
-        let jobs: Vec<i64> = burials.iter().map(|(job, _)| *job).collect();
-        let removed = self.remove(caller, &jobs).await?;
-        if copied == removed {
-            Ok(())
-        } else {
-            Err(EngineError::Bug(format!("{copied} jobs died and {removed} were removed")))
-        }
-    }
-
-    async fn remove(&mut self, caller: &Caller, jobs: &[i64]) -> Result<u64, EngineError> {
-        if jobs.is_empty() {
-            return Ok(0);
-        }
-        let delete = self.statement(caller, include_str!("sql/remove.sql")).bind(list(jobs)?);
-        self.change(delete).await
-    }
-
-    /// Makes the next job of each freed key ready. Says which keys had one.
-    pub(super) async fn advance(
-        &mut self,
-        caller: &Caller,
-        freed: &[FreedKey],
-        now: Timestamp,
-    ) -> Result<BTreeSet<FreedKey>, EngineError> {
-        if freed.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let keys: Vec<(i32, &str)> = freed.iter().map(|(queue, key)| (queue.0, key.as_str())).collect();
-        let update = self.statement(caller, include_str!("sql/advance.sql")).bind(list(&keys)?).bind(now.0);
-        let rows = self.change_returning(update).await?;
-        rows.iter().map(|row| Ok((QueueId(narrow(row, "queue_id")?), column(row, "ordering_key")?))).collect()
-    }
-}
-
-impl HeldLease {
-    fn from_row(row: &SqliteRow, asked: usize) -> Result<Self, EngineError> {
-        let duration = |name| Ok(Duration::from_micros(narrow(row, name)?));
-        Ok(Self {
-            n: place(row, asked)?,
-            job: JobId(column(row, "id")?),
-            queue: QueueId(narrow(row, "queue_id")?),
-            ordering_key: column(row, "ordering_key")?,
-            attempt: narrow(row, "attempt")?,
-            max_attempts: narrow(row, "max_attempts")?,
-            until: Timestamp(column(row, "lease_until")?),
-            granted_for: column(row, "lease_duration")?,
-            cancel_requested: column::<i64>(row, "cancel_requested")? != 0,
-            backoff: Backoff { base: duration("backoff_base")?, cap: duration("backoff_cap")? },
-        })
-    }
-
-    fn key(&self) -> Option<FreedKey> {
-        self.ordering_key.clone().map(|key| (self.queue, key))
-    }
-
-    fn dies(&self, action: NackAction) -> bool {
-        match action {
-            NackAction::Reject => true,
-            NackAction::Retry => self.attempt >= self.max_attempts,
-            NackAction::Release => false,
-        }
     }
 }
