@@ -5,6 +5,7 @@
 mod architecture;
 mod cli;
 mod contract;
+mod dispatch;
 mod embedded;
 #[macro_use]
 mod lanes;

@@ -18,6 +18,8 @@ use crate::{
 
 /// Streams that one claim considers at most.
 const CONSIDERED: usize = 1_000;
+/// Streams of each caller that are looked at again when a queue has no more to give; a look's tick does it for all.
+const PASSED_ON: usize = 64;
 /// Pause after a failed claim; doubles with each further one.
 const RETRY_BASE: Duration = Duration::from_millis(100);
 /// Longest pause between failed claims.
@@ -231,7 +233,6 @@ impl Desk {
     fn bring(&mut self, number: u64, under_way: &UnderWay, mut jobs: Vec<ClaimedJob>, now: Instant) {
         let asked = under_way.slots.len();
         debug!(queue = under_way.queue.0, caller = %under_way.caller, asked, got = jobs.len(), "claimed");
-        let mut cooled = false;
         if let Some(queue) = self.queues.get_mut(&under_way.queue) {
             let bytes = jobs.iter().map(|job| job.payload.len() as u64).sum();
             queue.pace.learn(asked, jobs.len(), bytes);
@@ -249,13 +250,13 @@ impl Desk {
                     // Whatever was ready here is on this replica's streams.
                     queue.hot = false;
                     queue.untold = 0;
-                    cooled = self.hot.remove(&under_way.queue);
+                    self.hot.remove(&under_way.queue);
                     self.untold.remove(&under_way.queue);
+                    // Streams of several queues have their turn free for another one.
+                    let waiting = queue.groups.values().flat_map(|group| group.waiting.values().take(PASSED_ON));
+                    self.touched.extend(waiting);
                 }
             }
-        }
-        if cooled {
-            self.consider_hot_queues(); // streams of several queues have their turn free for another one
         }
         jobs.sort_unstable_by_key(|job| (Reverse(job.priority), job.ready_at, job.job));
         let mut frames: BTreeMap<StreamNumber, Vec<Unsent>> = BTreeMap::new();

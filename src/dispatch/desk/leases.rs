@@ -11,6 +11,8 @@ use crate::{
 
 /// Leases in one look at the database.
 const INSPECTED: usize = 1_000;
+/// A lease that is about to run out is looked at again no sooner than this.
+const SOON: Duration = Duration::from_millis(10);
 /// How long the reaper has to take a lease that ran out, before its credit comes back without that.
 const REAPING: Duration = Duration::from_millis(1_200);
 
@@ -205,7 +207,7 @@ impl Desk {
         }
         let Some(known) = self.leases.get(&lease.job) else { return };
         if !state.remaining.is_zero() {
-            self.move_expiry(lease.job, now + state.remaining);
+            self.move_expiry(lease.job, now + state.remaining.max(SOON));
         } else if known.lapsed && known.expires_at <= now {
             self.release(lease); // the reaper cannot take it at present; outstanding it is not
         } else if !known.lapsed {

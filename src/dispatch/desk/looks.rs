@@ -28,12 +28,13 @@ impl Desk {
                 self.acts.push(Act::Look(spots));
             }
         }
+        self.unresolved.append(&mut self.unresolved_yet);
         if self.ticks.is_multiple_of(2) {
             self.look_for_a_name();
         }
         self.consider_hot_queues();
         let next = self.jitter(self.options.look_interval, 0.1);
-        self.put_off_look(now + next);
+        self.look_next_at(now + next);
     }
 
     /// Queues in which a stream waits or from which a claim was made since the last look, in turn where there are too many.
@@ -78,7 +79,7 @@ impl Desk {
         }
         let pause = (took * SHARE).min(SLOWEST);
         if pause > self.options.look_interval {
-            self.put_off_look(now + pause);
+            self.look_next_at(now + pause);
         }
     }
 
@@ -93,7 +94,7 @@ impl Desk {
         }
     }
 
-    fn put_off_look(&mut self, until: Instant) {
+    pub(super) fn look_next_at(&mut self, until: Instant) {
         self.agenda.cancel(self.look_at, Alarm::Look);
         self.look_at = until;
         self.agenda.set(until, Alarm::Look);
@@ -109,6 +110,6 @@ impl Desk {
         }
         self.unresolved.extend(self.absent.iter().cloned());
         self.suspect_in_turn();
-        self.put_off_look(now);
+        self.look_next_at(now);
     }
 }

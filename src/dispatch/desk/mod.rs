@@ -103,6 +103,8 @@ pub(super) struct Desk {
     absent: BTreeSet<QueueName>,
     /// Names to look up as soon as possible.
     unresolved: BTreeSet<QueueName>,
+    /// Names whose look-up failed.
+    unresolved_yet: BTreeSet<QueueName>,
     resolving: bool,
     resolve_failed: bool,
     /// Ids of queues that no stream here asks for.
@@ -152,6 +154,7 @@ impl Desk {
             inspect_turn: (StreamNumber(0), JobId(i64::MIN)),
             absent: BTreeSet::new(),
             unresolved: BTreeSet::new(),
+            unresolved_yet: BTreeSet::new(),
             resolving: false,
             resolve_failed: false,
             foreign: BTreeSet::new(),

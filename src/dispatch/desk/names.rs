@@ -79,6 +79,7 @@ impl Desk {
                     self.names.remove(&place.name);
                     self.absent.remove(&place.name);
                     self.unresolved.remove(&place.name);
+                    self.unresolved_yet.remove(&place.name);
                 }
             }
         }
@@ -149,7 +150,13 @@ impl Desk {
                         self.touched.extend(streams.iter().filter(finishing));
                     }
                 }
-                Err(_) => self.resolve_failed = true, // the store has said why; the look's tick tries again
+                Err(_) => {
+                    // The store has said why; the look's tick tries again.
+                    self.resolve_failed = true;
+                    if self.absent.contains(&name) {
+                        self.unresolved_yet.insert(name);
+                    }
+                }
             }
         }
     }
@@ -184,5 +191,6 @@ impl Desk {
             self.touched.insert(number);
         }
         self.heat(row.id, 0, false);
+        self.look_next_at(now); // a claim does not say what is scheduled
     }
 }

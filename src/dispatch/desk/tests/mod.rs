@@ -1,3 +1,8 @@
+mod claiming;
 mod conservation;
-mod rules;
+mod credit;
+mod database;
+mod ending;
+mod finding;
+mod returning;
 mod world;

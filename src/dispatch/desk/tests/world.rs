@@ -8,7 +8,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use rand::{SeedableRng as _, rngs::StdRng};
 use tokio_util::sync::CancellationToken;
 
@@ -22,13 +21,14 @@ use crate::{
         stream::{Opening, StreamSpec},
     },
     model::{
-        Caller, Failure, Headers, JobId, LeaseId, LeaseToken, Priority, QueueId, QueueName, QueueSettings, Reason,
-        ReplicaId, StreamNumber, Timestamp,
+        Caller, Failure, JobId, LeaseId, LeaseToken, QueueId, QueueName, QueueSettings, Reason, ReplicaId,
+        StreamNumber, Timestamp,
     },
-    store::engine::{Claim, ClaimedJob, LeaseRef, LeaseState, LookSpot, QueueRow, Sighting, Wake},
+    store::engine::{LeaseRef, QueueRow, Wake},
 };
 
 pub(super) const REPLICA: ReplicaId = ReplicaId(7);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub(super) struct Row {
@@ -54,7 +54,7 @@ pub(super) struct Received {
 pub(super) struct World {
     pub(super) desk: Desk,
     pub(super) now: Instant,
-    clock: i64,
+    pub(super) clock: i64,
     pub(super) rows: BTreeMap<JobId, Row>,
     pub(super) queues: HashMap<QueueName, QueueId>,
     pub(super) buffers: HashMap<StreamNumber, Arc<Buffer>>,
@@ -321,89 +321,6 @@ impl World {
                 self.done.push(Done::Resolve { number, results });
             }
             Act::Notify(wake) => self.told.push(wake),
-        }
-    }
-
-    fn claim(&mut self, claim: &Claim) -> Vec<ClaimedJob> {
-        let floor = claim.floors[4];
-        let now = Timestamp(self.clock);
-        let mut ready: Vec<(&JobId, &mut Row)> = self
-            .rows
-            .iter_mut()
-            .filter(|(_, row)| row.queue == claim.queue && row.lease.is_none())
-            .filter(|(_, row)| row.ready_at > floor && row.ready_at <= now)
-            .collect();
-        ready.sort_by_key(|(job, row)| (row.ready_at, **job));
-        let slots = claim.slots.iter();
-        let claimed = ready.into_iter().zip(slots).map(|((job, row), slot)| {
-            row.lease = Some(slot.lease);
-            row.lease_until = now.plus(slot.duration);
-            row.attempts += 1;
-            ClaimedJob {
-                job: *job,
-                lease: slot.lease,
-                payload: Bytes::from(vec![0; row.payload]),
-                content_type: String::new(),
-                headers: Headers::new(),
-                priority: Priority::DEFAULT,
-                attempt: row.attempts,
-                max_attempts: 20,
-                lease_number: 1,
-                enqueued_at: row.ready_at,
-                lease_expires_at: row.lease_until,
-                available_at: row.ready_at,
-                ready_at: row.ready_at,
-                ordering_key: None,
-                idempotency_key: None,
-                last_error: None,
-                trace: None,
-            }
-        });
-        claimed.collect()
-    }
-
-    fn give_back(&mut self, lease: LeaseRef) -> bool {
-        self.clock += 1;
-        let row = self.rows.get_mut(&lease.job).filter(|row| row.lease == Some(lease.lease));
-        let Some(row) = row else { return false };
-        row.lease = None;
-        row.attempts -= 1;
-        row.ready_at = Timestamp(self.clock);
-        true
-    }
-
-    /// As the reaper of any replica does.
-    pub(super) fn reap(&mut self) -> Vec<LeaseRef> {
-        let now = Timestamp(self.clock);
-        let mut reaped = Vec::new();
-        for (job, row) in &mut self.rows {
-            if row.lease_until <= now
-                && let Some(lease) = row.lease.take()
-            {
-                row.ready_at = now;
-                reaped.push(LeaseRef { job: *job, lease });
-            }
-        }
-        reaped
-    }
-
-    fn look(&self, spots: &[LookSpot]) -> Vec<Sighting> {
-        let now = Timestamp(self.clock);
-        let first = |spot: &LookSpot| {
-            let waiting = self.rows.values().filter(|row| row.queue == spot.queue && row.lease.is_none());
-            let ready_at = waiting.map(|row| row.ready_at).filter(|at| *at > spot.floors[4]).min()?;
-            let ready_in = ready_at.since(now);
-            Some(Sighting { queue: spot.queue, priority: Priority::DEFAULT, ready_at, ready_in })
-        };
-        spots.iter().filter_map(first).collect()
-    }
-
-    fn inspect(&self, lease: LeaseRef) -> LeaseState {
-        let row = self.rows.get(&lease.job).filter(|row| row.lease == Some(lease.lease));
-        LeaseState {
-            holds: row.is_some(),
-            remaining: row.map_or(Duration::ZERO, |row| row.lease_until.since(Timestamp(self.clock))),
-            cancel_requested: row.is_some_and(|row| row.cancel_requested),
         }
     }
 }

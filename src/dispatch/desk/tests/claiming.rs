@@ -1,0 +1,105 @@
+//! What is claimed, for whom, and in how many statements.
+
+use super::world::{Received, World, queue, spec};
+use crate::model::{Caller, QueueId};
+
+#[test]
+fn a_job_enqueued_here_is_sent_at_once() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 1));
+    world.enqueue("q", 1);
+    let received = world.read(stream);
+    assert_eq!(received.jobs.len(), 1);
+    assert!(world.told.is_empty(), "no other replica needs to know");
+}
+
+#[test]
+fn one_job_costs_one_claim_however_many_streams_wait() {
+    let mut world = World::new(&["q"]);
+    let streams: Vec<_> = (0..1_000).map(|_| world.open(spec(&["q"], 10))).collect();
+    world.claims.clear();
+    world.enqueue("q", 1);
+    assert_eq!(world.claims.len(), 1);
+    assert!(world.claims[0].1 <= 16, "a claim for one job does not ask for a thousand");
+    let got: usize = streams.into_iter().map(|stream| world.read(stream).jobs.len()).sum();
+    assert_eq!(got, 1);
+}
+
+#[test]
+fn one_claim_serves_many_streams_evenly() {
+    let mut world = World::new(&["q"]);
+    let streams: Vec<_> = (0..10).map(|_| world.open(spec(&["q"], 100))).collect();
+    world.claims.clear();
+    world.enqueue("q", 10);
+    assert_eq!(world.claims.len(), 1);
+    for stream in streams {
+        assert_eq!(world.read(stream).jobs.len(), 1);
+    }
+}
+
+#[test]
+fn queues_of_one_stream_are_served_in_turn() {
+    let mut world = World::new(&["a", "b", "c"]);
+    world.store("a", 50, 10);
+    world.store("b", 50, 10);
+    world.store("c", 2, 10);
+    let stream = world.open(spec(&["a", "b", "c"], 1));
+    let mut counts = std::collections::BTreeMap::<String, u32>::new();
+    for _ in 0..20 {
+        let received = world.read(stream);
+        for job in &received.jobs {
+            *counts.entry(job.queue.to_string()).or_default() += 1;
+            world.ack(&job.token);
+        }
+    }
+    assert_eq!(counts["c"], 2);
+    assert!(counts["a"].abs_diff(counts["b"]) <= 1, "{counts:?}");
+}
+
+#[test]
+fn a_round_gives_no_queue_more_than_its_share() {
+    let mut world = World::new(&["a", "b"]);
+    let stream = world.open(spec(&["a", "b"], 10));
+    world.store("a", 100, 10);
+    world.store("b", 100, 10);
+    world.mail.ready.insert(QueueId(1), 100);
+    world.mail.ready.insert(QueueId(2), 100);
+    world.run();
+    let received = world.read(stream);
+    assert_eq!(received.jobs.iter().filter(|job| job.queue == queue("a")).count(), 5);
+    assert_eq!(received.jobs.len(), 10);
+}
+
+#[test]
+fn callers_claim_apart() {
+    let mut world = World::new(&["q"]);
+    world.open(spec(&["q"], 5));
+    let mut asked = spec(&["q"], 5);
+    asked.caller = Caller::parse("billing").expect("a name");
+    world.open(asked);
+    world.claims.clear();
+    world.enqueue("q", 10);
+    assert_eq!(world.leased(), 10);
+    assert!(world.claims.len() >= 2);
+}
+
+#[test]
+fn frames_stay_within_their_bound() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 10));
+    world.enqueue_sized("q", 10, 300_000);
+    let mut frames = Vec::new();
+    loop {
+        let mut received = Received::default();
+        match world.read_frame(stream, &mut received) {
+            Some(true) if !received.jobs.is_empty() => {
+                frames.push(received.jobs.iter().map(|job| job.job.payload.len()).sum::<usize>());
+            }
+            Some(_) => {}
+            None if world.leased() == 10 && frames.len() >= 4 => break,
+            None => world.run(),
+        }
+    }
+    assert!(frames.iter().all(|bytes| *bytes <= 1 << 20), "{frames:?}");
+    assert_eq!(frames.iter().sum::<usize>(), 3_000_000);
+}

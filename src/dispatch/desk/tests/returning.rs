@@ -1,0 +1,48 @@
+//! What was claimed and not sent.
+
+use std::time::Duration;
+
+use super::world::{SECOND, World, spec};
+use crate::store::engine::Wake;
+
+#[test]
+fn what_was_not_sent_goes_back_without_an_attempt_when_the_stream_is_gone() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 10));
+    world.enqueue("q", 10);
+    assert_eq!(world.leased(), 10);
+    world.close(stream);
+    assert_eq!(world.leased(), 0);
+    assert!(world.rows.values().all(|row| row.attempts == 0));
+    assert!(matches!(&world.told[..], [Wake::Ready { .. }]), "other replicas may have streams");
+}
+
+#[test]
+fn jobs_that_land_after_their_stream_is_gone_go_back() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 10));
+    world.hold = true;
+    world.enqueue("q", 10);
+    world.close(stream);
+    world.let_go();
+    assert_eq!(world.leased(), 0);
+    assert!(world.rows.values().all(|row| row.attempts == 0));
+}
+
+#[test]
+fn jobs_unread_for_half_of_their_lease_go_back_until_the_reader_asks_again() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 10));
+    world.read(stream);
+    world.enqueue("q", 10);
+    world.pass(Duration::from_secs(14));
+    assert_eq!(world.leased(), 10);
+    world.pass(2 * SECOND);
+    assert_eq!(world.leased(), 0);
+    let other = world.open(spec(&["q"], 4));
+    assert_eq!(world.read(other).jobs.len(), 4, "a healthy consumer gets them");
+    assert!(world.read(stream).jobs.is_empty());
+    let received = world.read(stream);
+    assert_eq!(received.jobs.len(), 6);
+    assert!(received.jobs.iter().all(|job| job.job.attempt == 1));
+}

@@ -1,0 +1,8 @@
+//! Dispatcher and upkeep on the embedded database, through the store: what the rules of the desk are worth together with
+//! real claims, real time and real streams.
+
+mod broker;
+mod ends;
+mod flow;
+mod idle;
+mod returns;
