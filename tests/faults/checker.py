@@ -51,7 +51,7 @@ class Report:
         return "\n".join(rows)
 
 
-COUNTS = ("attempted", "ok", "recovered", "failed", "grants", "acked", "redelivered", "by-expiry", "lost", "unexpected",
+COUNTS = ("attempted", "ok", "recovered", "failed", "grants", "acked", "redelivered", "by-expiry", "by-nack", "lost", "unexpected",
           "mutated", "acked-twice", "duplicate-grant", "stale-ack-accepted", "after-ack-grant", "early-reap", "late-return",
           "torn-batch", "doubled-key", "live-and-dead", "vanished", "untold-outcome")
 
@@ -244,6 +244,7 @@ def leases(history, report):
                 continue
             nacked = any(rpc == "nack" and o.begin <= later["t"] for rpc, o, _ in history.uses[earlier["token"]])
             if nacked:
+                report.counts["by-nack"] += 1
                 continue
             end = max([earlier["expires"]] + [result["expires"] for rpc, o, result in history.uses[earlier["token"]]
                                               if rpc == "extend" and result and result["status"] == OK

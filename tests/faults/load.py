@@ -11,6 +11,7 @@ Workers end when the file DIR/stop exists and nothing came for two seconds.
 import argparse
 import queue
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -72,6 +73,42 @@ class Load:
         """Lets the workers end once nothing comes."""
         self.stopped.touch()
         _join(self.workers, within, "workers")
+
+
+class Processes:
+    """The same plan by processes: one for the producers, one for each worker."""
+
+    def __init__(self, plan):
+        self.plan, self.stopped = plan, Path(plan.history) / "stop"
+        self.producers, self.workers = [], []
+
+    def start(self):
+        """Sets them going."""
+        self.producers = [self._spawn(self.plan.name, workers=0)]
+        self.workers = [self._spawn(f"{self.plan.name}{n}", workers=1, producers=0) for n in range(self.plan.workers)]
+        return self
+
+    def produced(self, within):
+        """Waits for the producers."""
+        assert [process.wait(within) for process in self.producers] == [0]
+
+    def stop(self, within=60):
+        """Lets the workers end once nothing comes."""
+        self.stopped.touch()
+        assert [process.wait(within) for process in self.workers] == [0] * len(self.workers)
+
+    def kill(self):
+        """Ends what is left of them."""
+        for process in self.producers + self.workers:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def _spawn(self, name, **changed):
+        fields = {**vars(self.plan), "name": name, **changed}
+        fields["ports"] = ",".join(map(str, fields["ports"]))
+        flags = [part for key, value in fields.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+        return subprocess.Popen([sys.executable, "-m", "faults.load", *flags], cwd=Path(__file__).resolve().parents[1])
 
 
 def _join(threads, within, who):

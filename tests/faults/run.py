@@ -18,14 +18,15 @@ FINAL = """select (select coalesce(json_agg(json_build_array(id::text, split_par
 
 
 class Run:
-    """One run on a database that can be asked at `url`. `plan` holds what differs from the usual load."""
+    """One run on a database that can be asked at `url`. `plan` holds what differs from the usual load; `kind` is Load for
+    threads of this process, or Processes."""
 
-    def __init__(self, directory, url, ports, **plan):
+    def __init__(self, directory, url, ports, kind=Load, **plan):
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.url = url
         self.recorder = Recorder(self.directory, "nemesis")
-        self.load = Load(Plan(history=str(self.directory), ports=list(ports), **plan))
+        self.load = kind(Plan(history=str(self.directory), ports=list(ports), **plan))
         self.watching = threading.Event()
         self.watcher = threading.Thread(target=self._watch, daemon=True)
         self.idle_in_transaction = []

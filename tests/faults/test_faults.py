@@ -261,7 +261,7 @@ def test_wake_ups_lost_with_their_listener_cost_the_polling_interval_at_most(pai
     waits = []
     for number in range(100 if LONG else 20):
         kill = ("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
-                " and query like '%leasehold.listener%' and pid <> pg_backend_pid()")
+                " and query like '%%leasehold.listener%%' and pid <> pg_backend_pid()")
         if number % 2:
             postgres.all(kill)
         begun = time.monotonic()
@@ -298,7 +298,7 @@ def test_a_client_that_vanished_loses_its_stream_and_holds_no_more_than_its_cred
 def test_kill_9_of_a_broker_on_its_embedded_database_loses_nothing(brokers, work):
     broker = brokers(None, name="embedded")
     ids = []
-    for round_ in range(3):
+    for _ in range(3):
         stub = broker.stub()
         for number in range(30):
             ids += enqueue(stub, *[job("embedded", b"%d" % number) for _ in range(10)])

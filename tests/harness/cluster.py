@@ -116,13 +116,16 @@ class Cluster:
             self._run("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "-t", "60", "stop")
 
     def kill(self):
-        """kill -9 of every process of the server, as a power cut of the machine's processes would."""
-        for pid in self.pids():
-            _signal(pid, signal.SIGKILL)
+        """kill -9 of every process of the server, the first one first."""
         deadline = time.monotonic() + 20
-        while any(_alive(pid) for pid in self.pids()):
+        while pids := self.pids():
             assert time.monotonic() < deadline, "the killed server does not go"
+            for pid in sorted(pids, key=lambda pid: pid != self.postmaster()):
+                _signal(pid, signal.SIGKILL)
             time.sleep(0.02)
+        # Where nobody waited for the dead process, its number still looks taken to the next server.
+        locks = [self.data / "postmaster.pid", self.root / "socket" / f".s.PGSQL.{self.port}.lock"]
+        subprocess.run(as_server(["rm", "-f", *map(str, locks)]), check=True, cwd="/")
 
     def pause(self):
         """Stops all its processes where they are; sockets stay open."""
