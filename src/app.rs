@@ -109,6 +109,7 @@ impl App {
     /// that was under way ended by itself.
     pub async fn drain(mut self, hurry: CancellationToken) -> bool {
         self.draining.cancel();
+        tracing::info!("draining");
         let politely = async {
             // streams end with the dispatcher, unary calls with the server, and both need the lanes
             tokio::join!(self.dispatch.drain(), async { while self.calls.join_next().await.is_some() {} });

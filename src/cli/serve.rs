@@ -51,7 +51,7 @@ async fn serve(config: &Config) -> Exit {
     }
 
     let signal = signals.next().await;
-    tracing::info!(signal, "draining");
+    tracing::info!(signal, "told to end");
     let hurry = CancellationToken::new();
     let _second = tokio_util::task::AbortOnDropHandle::new(tokio::spawn({
         let hurry = hurry.clone();
