@@ -97,14 +97,14 @@ async fn connections_that_died_while_idle_cost_no_request() {
     let lanes = LaneOptions { fresh_for: Duration::ZERO, ..few_lanes().lanes };
     let store = stage.store(StoreOptions { lanes, ..few_lanes() }).await;
     let mut watcher = stage.sql().await;
+    let sessions =
+        format!("from pg_stat_activity where application_name = '{APPLICATION}' and datname = current_database()");
     for round in 0..10 {
         put(&store, job("q", "before")).await;
-        watcher
-            .run(&format!(
-                "select pg_terminate_backend(pid) from pg_stat_activity \
-                 where application_name = '{APPLICATION}' and datname = current_database()"
-            ))
-            .await;
+        let backends = watcher.numbers(&format!("select pid::bigint {sessions}")).await;
+        watcher.run(&format!("select pg_terminate_backend(pid) {sessions}")).await;
+        let backends = backends.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        watcher.wait_for(&format!("select count(*) {sessions} and pid in ({backends})"), 0).await;
         put(&store, job("q", &format!("after-{round}"))).await;
     }
     assert_eq!(

@@ -27,6 +27,7 @@ async fn jobs_of_many_keys_stay_in_order(stage: Stage) {
     stress(stage, 40).await;
 }
 
+#[expect(clippy::print_stdout, reason = "shown where the test fails, so that it can be run again")]
 async fn stress(stage: Stage, keys: usize) {
     let seed = env::var("LEASEHOLD_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
     println!("LEASEHOLD_TEST_SEED={seed}");
@@ -77,7 +78,7 @@ async fn stress(stage: Stage, keys: usize) {
     let faults = scene.history.faults(&dead(&scene.stage, &mut sql).await);
     assert!(faults.is_empty(), "{} faults, such as\n{}", faults.len(), faults[..faults.len().min(5)].join("\n"));
     assert_eq!(sums.conflicts, 0, "nobody waits for anybody for long");
-    assert!(sums.stored > 100 && sums.grants > sums.stored, "too little happened to show anything: {sums:?}");
+    assert!(sums.stored > 50 && sums.grants > sums.stored, "too little happened to show anything: {sums:?}");
     if scene.stage.is_postgres() {
         assert!(
             sums.never > 5 && sums.expired > 2 && cut > 5,

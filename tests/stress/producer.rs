@@ -12,14 +12,11 @@ use super::{
 };
 use crate::lanes::stage::{calm, keyed};
 
-/// Jobs that may wait; a run is about order and not about depth.
-const BACKLOG: usize = 300;
-
 /// Enqueues over the store until the run calms down.
 pub(super) async fn run(scene: Scene, mut rng: StdRng) {
     while scene.is_wild() {
         linger(&mut rng, Duration::from_millis(4)).await;
-        if scene.history.outstanding() > BACKLOG {
+        if !scene.wants_jobs() {
             continue;
         }
         let (mut jobs, mut labels) = (Vec::new(), Vec::new());
@@ -69,7 +66,7 @@ pub(super) async fn run_service(scene: Scene, mut rng: StdRng) {
     let mut service = Service::new(&scene);
     while scene.is_wild() {
         linger(&mut rng, Duration::from_millis(20)).await;
-        if scene.history.outstanding() > BACKLOG {
+        if !scene.wants_jobs() {
             continue;
         }
         let mut labels = Vec::new();

@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use leasehold::{
@@ -29,6 +29,7 @@ pub(super) struct Scene {
     pub(super) queue: QueueId,
     pub(super) keys: Arc<Vec<String>>,
     pub(super) history: Arc<History>,
+    begun: Instant,
     producing: Arc<AtomicBool>,
     consuming: Arc<AtomicBool>,
 }
@@ -48,6 +49,7 @@ impl Scene {
             queue,
             keys: Arc::new((0..keys).map(|n| format!("key-{n}")).collect()),
             history: Arc::default(),
+            begun: Instant::now(),
             producing: Arc::new(AtomicBool::new(true)),
             consuming: Arc::new(AtomicBool::new(true)),
         }
@@ -59,6 +61,13 @@ impl Scene {
 
     pub(super) fn key(&self, rng: &mut StdRng) -> &str {
         &self.keys[rng.random_range(0..self.keys.len())]
+    }
+
+    /// Whether more may be enqueued. Ebb and flow take turns: what goes wrong when a key comes and goes shows only where keys
+    /// run empty, and what goes wrong in a queue only where there is one.
+    pub(super) fn wants_jobs(&self) -> bool {
+        let ebb = (self.begun.elapsed().as_millis() / 700).is_multiple_of(2);
+        self.history.outstanding() < if ebb { self.keys.len() / 4 + 1 } else { 300 }
     }
 
     /// While producers and trouble-makers go on.

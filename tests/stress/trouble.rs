@@ -35,7 +35,7 @@ pub(super) async fn adopt(scene: Scene, mut rng: StdRng) {
                 scene.is_not_applied(&failure);
             }
         }
-        linger(&mut rng, Duration::from_millis(40)).await;
+        linger(&mut rng, Duration::from_millis(100)).await;
     }
 }
 
