@@ -1,9 +1,9 @@
--- Undoes the grants of leases $1, whose jobs nobody knows: by a walk over the leases that last. Those that have expired
--- meanwhile are the reaper's.
+-- Undoes the grants of leases $1, whose jobs nobody knows: by a walk over all leases, which a lost claim is worth. Those that
+-- have expired meanwhile too, where the reaper did not come first: they were never sent.
 with taken as materialized (
     select j.id
     from leasehold.job j
-    where j.lease_id is not null and j.lease_until > now() and j.lease_id = any ($1::uuid[])
+    where j.lease_id is not null and j.lease_until > '-infinity' and j.lease_id = any ($1::uuid[])
     for update skip locked
 ),
 undone as (
