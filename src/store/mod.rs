@@ -19,6 +19,7 @@ pub mod postgres;
 mod queues;
 mod request;
 pub mod schema;
+mod settle;
 pub mod sqlite;
 mod wakes;
 
@@ -33,7 +34,7 @@ use self::{
     backlog::Backlogs,
     counts::Counts,
     engine::{
-        AckedRow, Adopted, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, Held, JobRow, LeaseRef,
+        AckedRow, Adopted, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef,
         LeaseState, LookSpot, NackRow, NackedRow, Pruned, QueueRow, Reaped, Sighting, Wake,
     },
     lanes::Lanes,
@@ -117,9 +118,6 @@ pub struct Stored {
 /// Pauses before what a lost claim may have leased is looked for again: its statement may still be under way in the database.
 const UNSEEN_AGAIN: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(60)];
-
-/// Pauses between tries to settle a job that somebody's open transaction holds; the last one repeats.
-const BUSY_PAUSES: [Duration; 3] = [Duration::from_millis(10), Duration::from_millis(50), Duration::from_millis(200)];
 
 /// Handle to the store; cheap to clone.
 #[derive(Clone)]
@@ -373,43 +371,6 @@ impl Store {
     /// The broker's own call.
     fn own(&self, caller: Caller) -> Call {
         Call { caller, deadline: Instant::now() + self.inner.options.own_deadline }
-    }
-
-    /// Settles, and asks again for busy items from outside the database, so that no connection waits for them.
-    async fn settle<I, A>(
-        &self,
-        call: &Call,
-        items: Vec<I>,
-        request: fn(request::Ask<I, A>) -> Request,
-        held: fn(&A) -> Held,
-    ) -> Result<Vec<A>, Failure>
-    where
-        I: Clone,
-    {
-        let give_up = call.deadline.min(Instant::now() + self.inner.options.busy_for);
-        let bytes = |items: &[I]| items.len() * size_of::<I>().max(64);
-        let mut answers = self.ask(call, items.clone(), bytes(&items), request).await?;
-        let mut pauses = BUSY_PAUSES.into_iter().chain(std::iter::repeat(BUSY_PAUSES[BUSY_PAUSES.len() - 1]));
-        loop {
-            let busy: Vec<usize> = (0..answers.len()).filter(|&at| held(&answers[at]) == Held::Busy).collect();
-            let pause = pauses.next().unwrap_or_default();
-            if busy.is_empty() || Instant::now() + pause >= give_up {
-                return Ok(answers);
-            }
-            tokio::time::sleep(pause).await;
-            let again: Vec<I> = busy.iter().map(|&at| items[at].clone()).collect();
-            let weight = bytes(&again);
-            match self.ask(call, again, weight, request).await {
-                Ok(settled) => {
-                    for (at, answer) in busy.into_iter().zip(settled) {
-                        answers[at] = answer;
-                    }
-                }
-                // The others are settled already: busy, which means unchanged, is the truth for these.
-                Err(failure) if failure.outcome == Outcome::NotApplied => return Ok(answers),
-                Err(failure) => return Err(failure),
-            }
-        }
     }
 }
 
