@@ -1,5 +1,5 @@
--- Undoes the grants of leases $1, whose jobs nobody knows: by a walk over all leases, which a lost claim is worth. Those that
--- have expired meanwhile too, where the reaper did not come first: they were never sent.
+-- Undoes the grants of leases $1, whose jobs nobody knows: by a walk over all leases, expired or not, which is what the bound
+-- on the time is for.
 with taken as materialized (
     select j.id
     from leasehold.job j
