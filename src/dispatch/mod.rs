@@ -30,7 +30,7 @@
 //! # A queue's modes
 //!
 //! - **absent**: no such queue yet. Its name is looked up at once, again when an unknown queue is said to have jobs, and in
-//!   turn with the other absent ones every other look.
+//!   turn with the other absent ones every fourth look.
 //! - **cold**: the last claim came back short, so nothing is ready. One [look](desk) a second for all queues together; an
 //!   Enqueue of this replica, a wake-up, a sighting or a due time makes it hot.
 //! - **hot**: jobs may be ready. Every (queue, caller) with a waiting stream claims, one claim at a time, until one comes

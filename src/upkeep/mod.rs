@@ -190,8 +190,8 @@ async fn keep_up(
     let mut failures = 0_u32;
     let mut pause = interval;
     loop {
-        // A little early rather than late, and not in step with other replicas.
-        let wait = pause.mul_f64(rand::rng().random_range(0.85..=1.0));
+        // Not in step with other replicas.
+        let wait = pause.mul_f64(rand::rng().random_range(0.9..=1.1));
         if stop.run_until_cancelled(sleep(wait)).await.is_none() {
             return;
         }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -14,13 +13,13 @@ use leasehold::{
     store::{
         Call, LaneOptions, Store, StoreOptions,
         engine::{AckedRow, LeaseRef, NackRow, NackedRow},
-        sqlite::{SqliteEngine, SqliteOptions},
     },
     upkeep::{Upkeep, UpkeepOptions},
 };
-use tempfile::TempDir;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::lanes::stage::Stage;
 
 /// A test waits at most this long for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +28,8 @@ pub(crate) struct Broker {
     pub(crate) store: Store,
     pub(crate) dispatch: Dispatch,
     _upkeep: Upkeep,
-    _directory: TempDir,
+    /// Goes with the broker, where it has one of its own.
+    _stage: Option<Stage>,
 }
 
 impl Broker {
@@ -37,17 +37,23 @@ impl Broker {
         Self::with(DispatchOptions::default()).await
     }
 
+    /// On the embedded database.
     pub(crate) async fn with(options: DispatchOptions) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("jobs.db");
-        let engine = SqliteEngine::open(SqliteOptions::new(&path)).await.expect("an engine");
+        let stage = Stage::sqlite().await;
+        let mut broker = Self::on(&stage, options).await;
+        broker._stage = Some(stage);
+        broker
+    }
+
+    /// One of several on the same database.
+    pub(crate) async fn on(stage: &Stage, options: DispatchOptions) -> Self {
         let lanes = LaneOptions { migrate: true, ..LaneOptions::default() };
-        let store = Store::start(Arc::new(engine), StoreOptions { lanes, ..StoreOptions::default() });
+        let store = Store::start(stage.engine.clone(), StoreOptions { lanes, ..StoreOptions::default() });
         let mut available = store.availability();
         within(available.wait_for(|available| *available)).await.expect("a store");
         let dispatch = Dispatch::start(store.clone(), options, "test".to_owned());
         let upkeep = Upkeep::start(store.clone(), dispatch.clone(), UpkeepOptions::default());
-        Self { store, dispatch, _upkeep: upkeep, _directory: directory }
+        Self { store, dispatch, _upkeep: upkeep, _stage: None }
     }
 
     /// As the edge does it.

@@ -1,8 +1,9 @@
-//! Dispatcher and upkeep on the embedded database, through the store: what the rules of the desk are worth together with
+//! Dispatcher and upkeep on real databases, through the store: what the rules of the desk are worth together with
 //! real claims, real time and real streams.
 
 mod broker;
 mod ends;
 mod flow;
 mod idle;
+mod replicas;
 mod returns;

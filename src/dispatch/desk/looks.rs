@@ -14,6 +14,8 @@ use crate::{
 
 /// A look takes at most this part of the time.
 const SHARE: u32 = 20;
+/// One absent queue's name is looked up in so many ticks.
+const NAME_TICKS: u64 = 4;
 /// However long looks take, one begins this often.
 const SLOWEST: Duration = Duration::from_secs(10);
 
@@ -29,7 +31,8 @@ impl Desk {
             }
         }
         self.unresolved.append(&mut self.unresolved_yet);
-        if self.ticks.is_multiple_of(2) {
+        self.name_is_due |= self.ticks.is_multiple_of(NAME_TICKS);
+        if self.looking.is_none() {
             self.look_for_a_name();
         }
         self.consider_hot_queues();
@@ -67,6 +70,7 @@ impl Desk {
     pub(super) fn looked(&mut self, result: Result<Vec<Sighting>, Failure>, now: Instant) {
         let took = self.looking.take().map_or(Duration::ZERO, |began| now.saturating_duration_since(began));
         self.look_failed = result.is_err();
+        self.look_for_a_name(); // after the look and not beside it: one lane is enough for both
         let Ok(sightings) = result else {
             // What was to be looked at from the beginning still is.
             for queue in self.queues.values_mut() {

@@ -110,6 +110,7 @@ pub(super) struct Desk {
     /// Ids of queues that no stream here asks for.
     foreign: BTreeSet<QueueId>,
     name_turn: Option<QueueName>,
+    name_is_due: bool,
     ticks: u64,
 
     returns: Vec<Returned>,
@@ -159,6 +160,7 @@ impl Desk {
             resolve_failed: false,
             foreign: BTreeSet::new(),
             name_turn: None,
+            name_is_due: false,
             ticks: 0,
             returns: Vec::new(),
             returning: 0,

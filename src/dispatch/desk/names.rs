@@ -95,8 +95,11 @@ impl Desk {
         }
     }
 
-    /// Looks for one name that was not there, in turn; for queues that came into being unheard.
+    /// Looks for one name that was not there, in turn and when it is due; for queues that came into being unheard.
     pub(super) fn look_for_a_name(&mut self) {
+        if !mem::take(&mut self.name_is_due) {
+            return;
+        }
         let after = |turn: QueueName| self.absent.range((Bound::Excluded(turn), Bound::Unbounded)).next();
         let next = self.name_turn.take().and_then(after).or(self.absent.first()).cloned();
         if let Some(name) = &next {

@@ -78,7 +78,7 @@ fn a_queue_that_comes_into_being_unheard_is_found_in_time() {
     let mut world = World::new(&["a"]);
     let stream = world.open(spec(&["late"], 1));
     world.store("late", 1, 10);
-    world.pass(3 * SECOND);
+    world.pass(5 * SECOND);
     assert_eq!(world.read(stream).jobs.len(), 1);
 }
 
