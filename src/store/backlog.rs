@@ -5,13 +5,14 @@
 
 use std::{
     collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex as AsyncMutex, time::timeout_at};
 
 use super::{
-    Store,
+    Call, Store,
     engine::{Backlog, JobRow, QueueRow},
 };
 use crate::model::{Caller, Failure, QueueId, Reason};
@@ -19,11 +20,13 @@ use crate::model::{Caller, Failure, QueueId, Reason};
 /// Counting takes at most this part of the time.
 const COUNTING_SHARE: u32 = 20;
 
-/// Counts of the bounded queues.
+/// Counts of the bounded queues, each behind a lock of its own: a queue that takes long to count keeps no other waiting.
 #[derive(Default)]
 pub(super) struct Backlogs {
-    counts: Mutex<HashMap<QueueId, Count>>,
+    counts: Mutex<HashMap<QueueId, Slot>>,
 }
+
+type Slot = Arc<AsyncMutex<Option<Count>>>;
 
 #[derive(Debug, Clone, Copy)]
 struct Count {
@@ -53,13 +56,27 @@ pub(super) fn additions(rows: &[JobRow]) -> Vec<(QueueId, u64, u64)> {
 }
 
 impl Backlogs {
+    fn slot(&self, queue: QueueId) -> Slot {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(counts.entry(queue).or_default())
+    }
+
     /// Admits the addition or answers `QUEUE_FULL`. One asker counts, the others wait for its count.
-    pub(super) async fn admit(&self, store: &Store, queue: &QueueRow, jobs: u64, bytes: u64) -> Result<(), Failure> {
-        let mut counts = self.counts.lock().await;
-        let fresh = counts.get(&queue.id).copied().filter(|count| Instant::now() < count.fresh_until);
-        let mut count = match fresh {
+    pub(super) async fn admit(
+        &self,
+        store: &Store,
+        call: &Call,
+        queue: &QueueRow,
+        jobs: u64,
+        bytes: u64,
+    ) -> Result<(), Failure> {
+        let slot = self.slot(queue.id);
+        let mut counted = timeout_at(call.deadline.into(), slot.lock()).await.map_err(|_| {
+            Failure::not_applied(Reason::Deadline, "the deadline passed while the queue's jobs were counted")
+        })?;
+        let mut count = match counted.filter(|count| Instant::now() < count.fresh_until) {
             Some(count) => count,
-            None => measure(store, queue).await?,
+            None => measure(store, call, queue).await?,
         };
         let next = Backlog { jobs: count.backlog.jobs + jobs, bytes: count.backlog.bytes + bytes };
         let over = |bound: Option<u64>, value: u64| bound.is_some_and(|bound| value > bound);
@@ -68,7 +85,7 @@ impl Backlogs {
         if !full {
             count.backlog = next;
         }
-        counts.insert(queue.id, count);
+        *counted = Some(count);
         if full {
             let message =
                 format!("queue '{}' holds as much as it may; try again when its workers have caught up", queue.name);
@@ -78,12 +95,13 @@ impl Backlogs {
     }
 }
 
-async fn measure(store: &Store, queue: &QueueRow) -> Result<Count, Failure> {
+async fn measure(store: &Store, call: &Call, queue: &QueueRow) -> Result<Count, Failure> {
     let caller = Caller::broker("backlog");
+    let counting = Call { caller: caller.clone(), deadline: call.deadline };
     let (id, most) = (queue.id, queue.settings.max_backlog_jobs.map_or(u64::MAX, |bound| bound.saturating_add(1)));
     let started = Instant::now();
     let backlog = store
-        .single(&store.own(caller.clone()), true, move |session| {
+        .single(&counting, true, move |session| {
             Box::pin(async move { session.measure_backlog(&caller, id, most).await })
         })
         .await?;

@@ -214,8 +214,10 @@ impl Lanes {
         self.state().line.done(ended, hold);
     }
 
-    /// Nothing was sent of these: they wait for another lane.
-    pub(super) fn put_back(&self, caller: &Caller, requests: Vec<Request>) {
+    /// Nothing was sent of these: they wait for another lane, but those that nobody waits for any more, which would run
+    /// whenever the database is back.
+    pub(super) fn put_back(&self, caller: &Caller, mut requests: Vec<Request>) {
+        requests.retain(|request| !request.is_abandoned());
         let mut state = self.state();
         let kinds: Vec<Kind> = requests.iter().map(Queued::kind).collect();
         for request in &requests {

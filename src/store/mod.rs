@@ -169,7 +169,7 @@ impl Store {
     pub async fn enqueue(&self, call: &Call, jobs: Vec<NewJob>) -> Result<Vec<Stored>, Failure> {
         let nothing_stored = |failure: Failure| no_job_yet(failure, call);
         let rows = self.rows(call, jobs).await.map_err(nothing_stored)?;
-        self.keep_backlog_bounds(&rows).await.map_err(nothing_stored)?;
+        self.keep_backlog_bounds(call, &rows).await.map_err(nothing_stored)?;
         let queues: Vec<QueueId> = rows.iter().map(|row| row.queue).collect();
         let bytes = rows.iter().map(|row| row.job.weight()).sum();
         let enqueued = self.ask(call, rows, bytes, Request::Enqueue).await?;
@@ -190,10 +190,10 @@ impl Store {
         Ok(rows.collect())
     }
 
-    async fn keep_backlog_bounds(&self, rows: &[JobRow]) -> Result<(), Failure> {
+    async fn keep_backlog_bounds(&self, call: &Call, rows: &[JobRow]) -> Result<(), Failure> {
         for (queue, jobs, bytes) in backlog::additions(rows) {
             if let Some(row) = self.inner.queues.known(queue).filter(backlog::is_bounded) {
-                self.inner.backlogs.admit(self, &row, jobs, bytes).await?;
+                self.inner.backlogs.admit(self, call, &row, jobs, bytes).await?;
             }
         }
         Ok(())

@@ -95,6 +95,20 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Whether its asker has gone. Of an act on its own nobody knows.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Enqueue(ask) => ask.reply.is_closed(),
+            Self::Ack(ask) => ask.reply.is_closed(),
+            Self::Nack(ask) => ask.reply.is_closed(),
+            Self::Extend(ask) => ask.reply.is_closed(),
+            Self::GiveBack(ask) => ask.reply.is_closed(),
+            Self::Single(_) => false,
+        }
+    }
+}
+
 impl Queued for Request {
     fn kind(&self) -> Kind {
         match self {

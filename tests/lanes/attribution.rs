@@ -65,14 +65,15 @@ async fn every_statement_that_the_database_saw_names_its_caller() {
 
     let text = String::from_utf8_lossy(&fs::read(log).expect("the server's log can be read")).into_owned();
     let mine = format!("app={APPLICATION} db={} ", stage.server().database);
-    let mut callers = BTreeSet::new();
+    let (mut callers, mut verbs) = (BTreeSet::new(), BTreeSet::new());
     let mut statements = 0;
     for line in text.lines().filter(|line| line.contains(&mine)) {
         let Some(statement) = statement(line) else { continue };
         statements += 1;
         let tagged = statement.strip_prefix("/* conn_tag:").and_then(|rest| rest.split_once(" */ "));
-        let (by, _) = tagged.unwrap_or_else(|| panic!("no caller: {statement}"));
+        let (by, text) = tagged.unwrap_or_else(|| panic!("no caller: {statement}"));
         callers.insert(by.to_owned());
+        verbs.extend(text.split_whitespace().next().map(str::to_ascii_lowercase));
     }
     assert!(statements > 30, "only {statements} statements were seen");
     for by in [
@@ -85,6 +86,9 @@ async fn every_statement_that_the_database_saw_names_its_caller() {
         "leasehold.listener",
     ] {
         assert!(callers.contains(by), "{by} is not among {callers:?}");
+    }
+    for verb in ["begin", "commit", "listen", "select"] {
+        assert!(verbs.contains(verb), "{verb} is not among {verbs:?}");
     }
 }
 

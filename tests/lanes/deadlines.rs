@@ -63,6 +63,23 @@ async fn a_statement_under_way_at_the_deadline_is_unknown_and_still_runs_to_its_
     held.wait_for("select count(*) from job where content_type = 'late'", 1).await;
 }
 
+async fn a_deadline_that_passes_while_the_queue_is_looked_up_is_not_applied(stage: Stage) {
+    let store = stage.store(few_lanes()).await;
+    put(&store, job("q", "first")).await;
+
+    let mut held = stage.hold_writes().await;
+    if stage.is_postgres() {
+        held.run("lock table queue in access exclusive mode").await;
+    }
+    let late =
+        store.enqueue(&call("checkout", SHORT), vec![job("new", "late")]).await.expect_err("its deadline passed");
+    assert_eq!((late.reason, late.outcome), (Reason::Deadline, Outcome::NotApplied), "{late}");
+    held.run("rollback").await;
+
+    store.drain().await;
+    assert_eq!(held.number("select count(*) from job where content_type = 'late'").await, 0);
+}
+
 async fn a_full_line_answers_at_once_and_stores_nothing(stage: Stage) {
     let line = LineOptions { max_requests: 3, ..LineOptions::default() };
     let options = StoreOptions { line, ..few_lanes() };
@@ -121,6 +138,7 @@ on_both_engines!(
     a_request_that_no_lane_took_by_its_deadline_is_withdrawn_and_stores_nothing,
     a_request_that_no_lane_took_in_time_is_told_so_before_its_deadline,
     a_statement_under_way_at_the_deadline_is_unknown_and_still_runs_to_its_end,
+    a_deadline_that_passes_while_the_queue_is_looked_up_is_not_applied,
     a_full_line_answers_at_once_and_stores_nothing,
     draining_takes_nothing_new_and_ends_what_it_had,
 );
