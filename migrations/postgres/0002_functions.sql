@@ -20,18 +20,29 @@ declare
     places tid[];
     went_on boolean[];
 begin
-    with locked as (
-        insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
-        select u.queue_id, u.ordering_key, 0
-        from unnest(queues, keys) u (queue_id, ordering_key)
-        group by u.queue_id, u.ordering_key
-        order by u.queue_id, u.ordering_key collate "C"
-        on conflict (queue_id, ordering_key) do update set head = o.head
-        returning o.queue_id, o.ordering_key, o.head, o.ctid
-    )
-    select array_agg(l.queue_id), array_agg(l.ordering_key), array_agg(l.head), array_agg(l.ctid)
+    -- A row that is there is locked and left as it is: a version of it for each lock would be walked by all that come later,
+    -- for as long as somebody holds a snapshot.
+    insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
+    select u.queue_id, u.ordering_key, 0
+    from unnest(queues, keys) u (queue_id, ordering_key)
+    group by u.queue_id, u.ordering_key
+    order by u.queue_id, u.ordering_key collate "C"
+    on conflict (queue_id, ordering_key) do update set head = o.head where false;
+
+    select array_agg(u.queue_id), array_agg(u.ordering_key), array_agg(o.head), array_agg(o.place)
     into locked_queues, locked_keys, heads, places
-    from locked l;
+    from (
+        select k.queue_id, k.ordering_key
+        from unnest(queues, keys) k (queue_id, ordering_key)
+        group by k.queue_id, k.ordering_key
+        order by k.queue_id, k.ordering_key collate "C"
+    ) u
+    cross join lateral (
+        select o.head, o.ctid as place
+        from leasehold.ordering_key o
+        where o.queue_id = u.queue_id and o.ordering_key = u.ordering_key
+        offset 0
+    ) o;
 
     with keyed as (
         select u.n, u.queue_id, u.ordering_key, u.place, (
@@ -64,7 +75,6 @@ begin
     )
     select array_agg(n.id is not null order by n.n) into went_on from next n;
 
-    -- The locked ones came back in the order in which they were put in: that of the keys.
     return (
         select array_agg(went_on[k.place] order by k.n)
         from (
@@ -186,26 +196,36 @@ begin
             from unnest(ids, duplicates, queues, ordering_keys) u (id, duplicate, queue_id, ordering_key)
             where not u.duplicate and u.ordering_key is not null
             group by u.queue_id, u.ordering_key
-        ),
-        keyed as (
-            insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
-            select f.queue_id, f.ordering_key,
-                -- Seen before the key was had, so this is only a reason to look again.
-                coalesce((
-                    select 0
-                    from leasehold.job j
-                    where j.queue_id = f.queue_id and j.ordering_key = f.ordering_key and j.blocked
-                    limit 1
-                ), f.first)
-            from fresh f
-            order by f.queue_id, f.ordering_key collate "C"
-            on conflict (queue_id, ordering_key) do update set head = o.head
-            returning o.queue_id, o.ordering_key, o.head
         )
-        select array_agg(k.head), array_agg(k.queue_id) filter (where k.head = 0),
-            array_agg(k.ordering_key) filter (where k.head = 0)
+        insert into leasehold.ordering_key as o (queue_id, ordering_key, head)
+        select f.queue_id, f.ordering_key,
+            -- Seen before the key was had, so this is only a reason to look again.
+            coalesce((
+                select 0
+                from leasehold.job j
+                where j.queue_id = f.queue_id and j.ordering_key = f.ordering_key and j.blocked
+                limit 1
+            ), f.first)
+        from fresh f
+        order by f.queue_id, f.ordering_key collate "C"
+        on conflict (queue_id, ordering_key) do update set head = o.head where false;
+
+        select array_agg(o.head), array_agg(u.queue_id) filter (where o.head = 0),
+            array_agg(u.ordering_key) filter (where o.head = 0)
         into heads, undecided_queues, undecided_keys
-        from keyed k;
+        from (
+            select k.queue_id, k.ordering_key
+            from unnest(duplicates, queues, ordering_keys) k (duplicate, queue_id, ordering_key)
+            where not k.duplicate and k.ordering_key is not null
+            group by k.queue_id, k.ordering_key
+            order by k.queue_id, k.ordering_key collate "C"
+        ) u
+        cross join lateral (
+            select o.head
+            from leasehold.ordering_key o
+            where o.queue_id = u.queue_id and o.ordering_key = u.ordering_key
+            offset 0
+        ) o;
     end if;
 
     -- After the locks, so that a job that waited for its key does not become ready in the past.
@@ -552,18 +572,27 @@ create function leasehold.reap_leases(
     out next_floor timestamptz
 ) language plpgsql as $$
 declare
+    first timestamptz;
     places tid[];
     keyed_queues int[];
     keyed_keys text[];
     went_on boolean[];
 begin
+    -- What lies before the first one has been settled, and may still be there for this walk to pass: once is enough.
+    first := (
+        select j.lease_until
+        from leasehold.job j
+        where j.lease_id is not null and j.lease_until > floor and j.lease_until <= now()
+        order by j.lease_until
+        limit 1
+    );
     select coalesce(array_agg(j.id), '{}'), coalesce(array_agg(j.lease_id), '{}'), coalesce(array_agg(j.queue_id), '{}'),
         coalesce(array_agg(j.dies), '{}'), array_agg(j.place)
     into jobs, leases, queues, deads, places
     from (
         select j.id, j.lease_id, j.queue_id, j.attempt >= j.max_attempts as dies, j.ctid as place
         from leasehold.job j
-        where j.lease_id is not null and j.lease_until > floor and j.lease_until <= now()
+        where j.lease_id is not null and j.lease_until >= first and j.lease_until <= now()
         order by j.lease_until
         limit at_most
         for update skip locked
@@ -620,7 +649,7 @@ begin
     next_floor := greatest(floor, least(now() - interval '1 second', (
         select j.lease_until - interval '1 microsecond'
         from leasehold.job j
-        where j.lease_id is not null and j.lease_until > floor and j.lease_until <= now()
+        where j.lease_id is not null and j.lease_until >= first and j.lease_until <= now()
         order by j.lease_until
         limit 1
     )));
