@@ -14,7 +14,7 @@ pub(super) enum Alarm {
     Age(StreamNumber),
     /// End a stream whose caller stops waiting.
     Deadline(StreamNumber),
-    /// Give back what a stream has not taken for half of its lease.
+    /// Give back what a stream has left untaken for too long.
     Stale(StreamNumber),
     /// A lease ran out by our count.
     Expiry(JobId),

@@ -24,16 +24,24 @@ pub(super) struct Unsent {
     /// Before its claim was sent, so that what is left of the lease is never overstated.
     pub(super) started: Instant,
     pub(super) duration: Duration,
+    /// From here on it is given back rather than sent.
+    pub(super) stale_at: Instant,
 }
 
 impl Unsent {
-    /// From here on it is given back rather than sent: too little would be left of its lease.
-    fn half_life(&self) -> Instant {
-        self.started + self.duration / 2
+    /// When a job of a claim that was sent at `started` and answered at `landed` is too old to be sent: after half of its
+    /// lease, or of what the claim has left of it; and in any case after `at_most` in front of a reader who does not read.
+    pub(super) fn stale_at(started: Instant, landed: Instant, duration: Duration, at_most: Duration) -> Instant {
+        let left = (started + duration).saturating_duration_since(landed);
+        (started + duration / 2).max(landed + left / 2).min(landed + at_most)
     }
 
     pub(super) fn returned(&self) -> Returned {
         Returned { lease: LeaseRef { job: self.token.job, lease: self.token.lease }, queue: self.queue_id, tries: 0 }
+    }
+
+    fn weight(&self) -> usize {
+        weight(&self.job, &self.queue)
     }
 
     fn sent(self, now: Instant) -> SentJob {
@@ -151,24 +159,24 @@ impl Buffer {
         state.take_unsent()
     }
 
-    /// Jobs past half of their lease, which go back, and when the next one will be.
+    /// Jobs that are too old to be sent, which go back, and when the next one will be.
     pub(super) fn take_stale(&self, now: Instant) -> (Vec<Returned>, Option<Instant>) {
         let mut state = self.state();
         let (old, young): (Vec<_>, Vec<_>) =
-            mem::take(&mut state.unsent).into_iter().partition(|job| job.half_life() <= now);
+            mem::take(&mut state.unsent).into_iter().partition(|job| job.stale_at <= now);
         state.unsent = young.into();
         state.stalled |= !old.is_empty();
-        (old.iter().map(Unsent::returned).collect(), state.next_half_life())
+        (old.iter().map(Unsent::returned).collect(), state.next_stale())
     }
 
-    /// When the first job that was not sent will be past half of its lease.
-    pub(super) fn next_half_life(&self) -> Option<Instant> {
-        self.state().next_half_life()
+    /// When the first job will be too old to be sent.
+    pub(super) fn next_stale(&self) -> Option<Instant> {
+        self.state().next_stale()
     }
 
-    /// Nothing waits to be sent.
-    pub(super) fn is_free(&self) -> bool {
-        self.state().unsent.is_empty()
+    /// Bytes that wait to be sent; 0 where nothing does.
+    pub(super) fn bytes(&self) -> usize {
+        self.state().unsent.iter().map(Unsent::weight).sum()
     }
 
     /// The next frame of at most `frame_bytes`, or one job.
@@ -220,11 +228,11 @@ impl State {
         let mut jobs = Vec::new();
         let mut bytes = 0;
         while let Some(next) = self.unsent.pop_front() {
-            if next.half_life() <= now {
+            if next.stale_at <= now {
                 note.stale.push(next.returned());
                 continue;
             }
-            bytes += weight(&next.job, &next.queue);
+            bytes += next.weight();
             if bytes > frame_bytes && !jobs.is_empty() {
                 self.unsent.push_front(next);
                 break;
@@ -234,8 +242,8 @@ impl State {
         jobs
     }
 
-    fn next_half_life(&self) -> Option<Instant> {
-        self.unsent.iter().map(Unsent::half_life).min()
+    fn next_stale(&self) -> Option<Instant> {
+        self.unsent.iter().map(|job| job.stale_at).min()
     }
 
     fn take_unsent(&mut self) -> Vec<Returned> {

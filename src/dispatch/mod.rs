@@ -13,7 +13,7 @@
 //! | --- | --- | --- |
 //! | ready in the database | nobody's | a claim, which draws a slot (lease bits and duration) from a stream's credit |
 //! | slot of a claim under way | reserved credit | the answer: a job takes it, or it is free again |
-//! | in a stream's buffer | a lease that was never **sent**; uses credit | taken by the HTTP/2 layer: sent · stream gone, half the lease over, bytes do not fit, drain: given back, no attempt counted |
+//! | in a stream's buffer | a lease that was never **sent**; uses credit | taken by the HTTP/2 layer: sent · stream gone, unread for half of the lease or a minute, bytes do not fit, drain: given back, no attempt counted |
 //! | sent | a lease like any other; uses credit | settled here (`settled`) · reaped here (`reaped`) · found settled, lost or run out by inspection |
 //!
 //! # A stream's modes
@@ -21,7 +21,7 @@
 //! - **waiting**: credit left, buffer empty: it stands in the waiting lists of its queues, by (queue, caller), and slots are
 //!   drawn from it. Who was served last stands last.
 //! - **buffered**: jobs lie in its buffer; nothing is claimed for it. The reader's taking the last one makes it waiting.
-//! - **stalled**: it left its buffer untaken for half a lease; the jobs went back. Waiting again once its reader asks.
+//! - **stalled**: it left its buffer untaken for half a lease or a minute; the jobs went back. Waiting again once its reader asks.
 //! - **spent**: no credit, by jobs or by bytes. An ending lease makes it waiting. Meanwhile its leases are compared with the
 //!   database, a thousand a second at most, since their end may have been elsewhere and the hint lost.
 //! - **ended**: Drain (age, shutdown), deadline, empty (`stop_when_empty`) or gone. What was not sent goes back; the rest of its
@@ -103,6 +103,8 @@ pub struct StreamsSnapshot {
     pub streams: usize,
     /// Leases outstanding on them.
     pub outstanding: usize,
+    /// Bytes of jobs among them that were not sent yet.
+    pub unsent_bytes: usize,
     /// Slots in claims that are under way.
     pub reserved: usize,
     /// Streams without credit.

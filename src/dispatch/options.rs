@@ -30,6 +30,10 @@ pub struct DispatchOptions {
     pub claim_bytes: u64,
     /// Jobs that one claim asks for at most.
     pub claim_jobs: usize,
+    /// A job waits at most this long in front of a reader who does not read, and at most half of its lease.
+    pub max_unsent: Duration,
+    /// Bytes of jobs in front of all readers together, beyond which nothing more is claimed.
+    pub max_unsent_bytes: usize,
     /// Bytes of one frame; a single job may be larger.
     pub frame_bytes: usize,
     /// Whether claims and looks begin at what is remembered, and not before everything.
@@ -55,6 +59,8 @@ impl Default for DispatchOptions {
             full_look_interval: Duration::from_mins(10),
             claim_bytes: 8 << 20,
             claim_jobs: 1_000,
+            max_unsent: Duration::from_mins(1),
+            max_unsent_bytes: 256 << 20,
             frame_bytes: 1 << 20,
             claim_cursor: true,
             reconcile_interval: Duration::from_secs(1),

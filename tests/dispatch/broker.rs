@@ -11,7 +11,7 @@ use leasehold::{
     dispatch::{Dispatch, DispatchOptions, Frame, LeaseStream, SentJob, StreamSpec},
     model::{Caller, Failure, Headers, LeaseToken, NackAction, NewJob, Priority, QueueName, Start},
     store::{
-        Call, LaneOptions, Store, StoreOptions,
+        Call, Store, StoreOptions,
         engine::{AckedRow, LeaseRef, NackRow, NackedRow},
     },
     upkeep::{Upkeep, UpkeepOptions},
@@ -40,19 +40,13 @@ impl Broker {
     /// On the embedded database.
     pub(crate) async fn with(options: DispatchOptions) -> Self {
         let stage = Stage::sqlite().await;
-        let mut broker = Self::on(&stage, options).await;
-        broker._stage = Some(stage);
-        broker
+        let (store, dispatch, upkeep) = parts(&stage, options).await;
+        Self { store, dispatch, _upkeep: upkeep, _stage: Some(stage) }
     }
 
     /// One of several on the same database.
     pub(crate) async fn on(stage: &Stage, options: DispatchOptions) -> Self {
-        let lanes = LaneOptions { migrate: true, ..LaneOptions::default() };
-        let store = Store::start(stage.engine.clone(), StoreOptions { lanes, ..StoreOptions::default() });
-        let mut available = store.availability();
-        within(available.wait_for(|available| *available)).await.expect("a store");
-        let dispatch = Dispatch::start(store.clone(), options, "test".to_owned());
-        let upkeep = Upkeep::start(store.clone(), dispatch.clone(), UpkeepOptions::default());
+        let (store, dispatch, upkeep) = parts(stage, options).await;
         Self { store, dispatch, _upkeep: upkeep, _stage: None }
     }
 
@@ -89,6 +83,13 @@ impl Broker {
     pub(crate) fn open(&self, spec: StreamSpec) -> Consumer {
         Consumer::new(self.dispatch.open(spec).expect("a stream"))
     }
+}
+
+async fn parts(stage: &Stage, options: DispatchOptions) -> (Store, Dispatch, Upkeep) {
+    let store = stage.store(StoreOptions::default()).await;
+    let dispatch = Dispatch::start(store.clone(), options, "test".to_owned());
+    let upkeep = Upkeep::start(store.clone(), dispatch.clone(), UpkeepOptions::default());
+    (store, dispatch, upkeep)
 }
 
 /// Reads a stream.

@@ -174,6 +174,8 @@ impl Desk {
             .min(options.max_outstanding.saturating_sub(outstanding));
         let per_frame = average.map_or(u64::MAX, |average| (options.frame_bytes as u64 / average.max(1)).max(1));
         let per_frame = u32::try_from(per_frame).unwrap_or(u32::MAX);
+        // So much lies in front of readers already that more has to wait until they read or have waited too long.
+        let limit = if self.buffered < options.max_unsent_bytes { limit } else { 0 };
         let mut rooms = Vec::new();
         for number in group.waiting.values().take(CONSIDERED) {
             if rooms.len() >= limit {
@@ -261,21 +263,28 @@ impl Desk {
         jobs.sort_unstable_by_key(|job| (Reverse(job.priority), job.ready_at, job.job));
         let mut frames: BTreeMap<StreamNumber, Vec<Unsent>> = BTreeMap::new();
         for job in jobs {
-            self.place(under_way, job, &mut frames);
+            self.place(under_way, job, &mut frames, now);
         }
         for (stream, jobs) in frames {
             self.hand_over(stream, jobs);
         }
     }
 
-    fn place(&mut self, under_way: &UnderWay, job: ClaimedJob, frames: &mut BTreeMap<StreamNumber, Vec<Unsent>>) {
+    fn place(
+        &mut self,
+        under_way: &UnderWay,
+        job: ClaimedJob,
+        frames: &mut BTreeMap<StreamNumber, Vec<Unsent>>,
+        now: Instant,
+    ) {
         let Some(&(stream, duration)) = under_way.slots.get(&job.lease) else {
             error!(job = job.job.0, "a claim answered with a lease that was not drawn for it");
             return;
         };
         let token = LeaseToken { job: job.job, lease: job.lease, replica: self.replica, stream };
-        let (queue, queue_id) = (under_way.name.clone(), under_way.queue);
-        let unsent = Unsent { token, queue, queue_id, job, started: under_way.started, duration };
+        let (queue, queue_id, started) = (under_way.name.clone(), under_way.queue, under_way.started);
+        let stale_at = Unsent::stale_at(started, now, duration, self.options.max_unsent);
+        let unsent = Unsent { token, queue, queue_id, job, started, duration, stale_at };
         if self.grant(&unsent) {
             frames.entry(stream).or_default().push(unsent);
         } else {
@@ -287,8 +296,8 @@ impl Desk {
         let Some(stream) = self.streams.get_mut(&number) else { return };
         match stream.buffer.put(jobs) {
             Ok(()) => {
-                stream.buffered = true;
                 stream.empty_since = self.sequence + 1;
+                self.count_buffer(number);
                 self.take_ticket(number);
                 self.watch_buffer(number);
             }

@@ -86,6 +86,8 @@ pub(super) struct Desk {
     line: VecDeque<(QueueId, Caller)>,
     claims: HashMap<u64, UnderWay>,
     reserved: usize,
+    /// Bytes of jobs in all buffers.
+    buffered: usize,
 
     look_at: Instant,
     looking: Option<Instant>,
@@ -146,6 +148,7 @@ impl Desk {
             line: VecDeque::new(),
             claims: HashMap::new(),
             reserved: 0,
+            buffered: 0,
             looking: None,
             look_failed: false,
             look_turn: QueueId(i32::MIN),
@@ -248,6 +251,7 @@ impl Desk {
         StreamsSnapshot {
             streams: self.streams.len(),
             outstanding: self.leases.len(),
+            unsent_bytes: self.buffered,
             reserved: self.reserved,
             without_credit: self.spent.len(),
             claims_under_way: self.claims.len(),

@@ -33,8 +33,8 @@ pub(super) struct OpenStream {
     pub(super) buffer: Arc<Buffer>,
     /// Its leases that are outstanding.
     pub(super) jobs: BTreeSet<JobId>,
-    /// Jobs were put into the buffer and not all were taken.
-    pub(super) buffered: bool,
+    /// Bytes of jobs in its buffer that were not taken, as last counted; 0 where there are none.
+    pub(super) buffered: usize,
     /// It left a buffer untaken for half a lease and has not asked since.
     pub(super) stalled: bool,
     /// The last job did not fit by its bytes; nothing more until one comes back.
@@ -61,7 +61,7 @@ pub(super) struct Place {
 
 impl OpenStream {
     fn can_take(&self) -> bool {
-        !self.buffered && !self.stalled && !self.bytes_full && self.credit.free() > 0
+        self.buffered == 0 && !self.stalled && !self.bytes_full && self.credit.free() > 0
     }
 
     /// The next round of claims begins after this queue.
@@ -99,7 +99,7 @@ impl Desk {
             lease_duration: spec.lease_duration,
             buffer,
             jobs: BTreeSet::new(),
-            buffered: false,
+            buffered: 0,
             stalled: false,
             bytes_full: false,
             waiting: false,
@@ -165,7 +165,7 @@ impl Desk {
     /// queues since it last had a job; where that is not known yet, it is found out.
     pub(super) fn finish_if_empty(&mut self, number: StreamNumber) {
         let Some(stream) = self.streams.get(&number) else { return };
-        if !stream.stop_when_empty || !stream.credit.is_untouched() || stream.buffered {
+        if !stream.stop_when_empty || !stream.credit.is_untouched() || stream.buffered > 0 {
             return;
         }
         let (since, caller) = (stream.empty_since, stream.caller.clone());
@@ -202,8 +202,8 @@ impl Desk {
     /// The stream's reader took what was there.
     pub(super) fn taken(&mut self, number: StreamNumber) {
         if let Some(stream) = self.streams.get_mut(&number) {
-            stream.buffered = !stream.buffer.is_free();
             stream.stalled = false;
+            self.count_buffer(number);
             self.touched.insert(number);
         }
     }
@@ -214,10 +214,15 @@ impl Desk {
             self.release(returned.lease);
         }
         self.returns.extend(stale);
-        if let Some(stream) = self.streams.get_mut(&number) {
-            stream.buffered = !stream.buffer.is_free();
-            self.touched.insert(number);
-        }
+        self.count_buffer(number);
+        self.touched.insert(number);
+    }
+
+    /// Takes note of how much lies in a stream's buffer.
+    pub(super) fn count_buffer(&mut self, number: StreamNumber) {
+        let Some(stream) = self.streams.get_mut(&number) else { return };
+        let bytes = stream.buffer.bytes();
+        self.buffered = self.buffered - mem::replace(&mut stream.buffered, bytes) + bytes;
     }
 
     /// The stream is gone.
@@ -262,6 +267,7 @@ impl Desk {
         for job in &stream.jobs {
             self.forget_lease(*job);
         }
+        self.buffered -= stream.buffered;
         self.spent.remove(&number);
         self.touched.remove(&number);
         self.unsubscribe(number, &stream);
@@ -318,7 +324,7 @@ impl Desk {
     /// Sets the alarm for what is in a stream's buffer.
     pub(super) fn watch_buffer(&mut self, number: StreamNumber) {
         let Some(stream) = self.streams.get_mut(&number) else { return };
-        if let Some(next) = stream.buffer.next_half_life()
+        if let Some(next) = stream.buffer.next_stale()
             && stream.stale_at.is_none_or(|at| next < at)
         {
             if let Some(at) = stream.stale_at.replace(next) {

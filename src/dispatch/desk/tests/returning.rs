@@ -30,6 +30,46 @@ fn jobs_that_land_after_their_stream_is_gone_go_back() {
 }
 
 #[test]
+fn a_slow_claim_is_sent_all_the_same_and_says_what_is_left() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 10));
+    world.hold = true;
+    world.enqueue("q", 1);
+    world.pass(Duration::from_secs(20));
+    world.let_go();
+    let received = world.read(stream);
+    assert_eq!(received.jobs.len(), 1);
+    assert_eq!(received.jobs[0].remaining, Duration::from_secs(10), "counted from before the claim was sent");
+}
+
+#[test]
+fn a_claim_slower_than_its_leases_is_sent_to_nobody() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 10));
+    world.hold = true;
+    world.enqueue("q", 1);
+    world.pass(Duration::from_secs(31));
+    world.let_go();
+    assert!(world.rows.values().all(|row| row.attempts <= 1));
+    let received = world.read(stream);
+    assert!(received.jobs.iter().all(|job| job.remaining > Duration::from_secs(29)), "claimed anew");
+}
+
+#[test]
+fn readers_who_do_not_read_cost_a_bounded_amount_of_memory() {
+    let mut world = World::new(&["q"]);
+    for _ in 0..600 {
+        world.open(spec(&["q"], 10));
+    }
+    world.enqueue_sized("q", 1_000, 1 << 20);
+    let bytes = world.desk.snapshot().unsent_bytes;
+    assert!((256 << 20..300 << 20).contains(&bytes), "{bytes} bytes");
+    world.pass(Duration::from_secs(70));
+    let bytes = world.desk.snapshot().unsent_bytes;
+    assert!(bytes < 300 << 20, "{bytes} bytes");
+}
+
+#[test]
 fn jobs_unread_for_half_of_their_lease_go_back_until_the_reader_asks_again() {
     let mut world = World::new(&["q"]);
     let stream = world.open(spec(&["q"], 10));
