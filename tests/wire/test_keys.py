@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from harness.calls import CALLER, Stream, ack, enqueue, failure, job, nack
 from harness.stubs import pb
 
@@ -117,3 +119,17 @@ def test_order_within_a_key_survives_retries_and_many_consumers(stub):
                         assert ack(stub, leased.lease_token) == ["OK"]
                         done.append(at)
     assert done == list(range(60))
+
+
+@pytest.mark.parametrize("broker", ["postgres"], indirect=True)
+def test_a_key_past_its_window_makes_a_new_job_also_before_it_was_pruned(broker, stub):
+    """Failure case 27: the window counts from the first enqueue, whatever came between."""
+    one = job("window", b"x", idempotency_key="k")
+    [(first, _)] = duplicates(stub, one)
+    assert duplicates(stub, one) == [(first, True)]
+    with broker.database.connect() as session:
+        session.execute("update leasehold.idempotency_key set expires_at = clock_timestamp() - interval '1 second'"
+                        " where job_id = %s", [int(first)])
+    [(second, duplicate)] = duplicates(stub, one)
+    assert (second != first, duplicate) == (True, False)
+    assert duplicates(stub, one) == [(second, True)]

@@ -301,3 +301,14 @@ def test_failing_calls_leave_a_stream_alone(stub):
         failure(stub.Enqueue, pb.EnqueueRequest(), timeout=5)
     enqueue(stub, job("alone"))
     stream.jobs(1, within=3)
+
+
+def test_pings_of_clients_are_welcome(broker):
+    raw = Raw(broker.port)
+    raw.open(f"{SERVICE}/Lease", data=framed(pb.LeaseRequest(queues=["pinged"]).SerializeToString()))
+    for at in range(100):
+        raw.h2.ping(at.to_bytes(8, "big"))
+        raw.flush()
+        raw.read(0.01)
+    assert raw.goaway is None and not raw.closed
+    raw.close()
