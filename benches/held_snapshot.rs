@@ -97,7 +97,7 @@ async fn measure(options: &Options) -> Outcome<()> {
     let mut reaper =
         Table::new(["empty reaper pass", "passes", "median ms", "worst ms", "ms of all upkeep and looks per s"]);
     for case in &CASES {
-        let (before, after, passes) = case.run(&postgres, options.number("jobs")).await?;
+        let (before, after, passes) = case.run(&postgres, options).await?;
         rates.row([
             case.name.to_owned(),
             thousands(before.rate),
@@ -134,11 +134,15 @@ fn workers() -> Workers {
 }
 
 impl Case {
-    async fn run(&self, postgres: &Postgres, jobs: u64) -> Outcome<(Figures, Figures, Passes)> {
+    async fn run(&self, postgres: &Postgres, options: &Options) -> Outcome<(Figures, Figures, Passes)> {
         let url = postgres.create_database(self.database)?;
-        let broker =
-            Broker::start(&url, &[("LEASEHOLD_CLAIM_CURSOR", if self.cursor { "true" } else { "false" })]).await?;
-        let measured = self.compare(postgres, &broker, jobs).await;
+        let broker = Broker::start(
+            options.broker(),
+            &url,
+            &[("LEASEHOLD_CLAIM_CURSOR", if self.cursor { "true" } else { "false" })],
+        )
+        .await?;
+        let measured = self.compare(postgres, &broker, options.number("jobs")).await;
         for line in broker.trouble()? {
             println!("  broker: {line}");
         }

@@ -52,7 +52,7 @@ async fn measure(options: &Options) -> Outcome<()> {
         count,
         connections
     );
-    let broker = Broker::start(&postgres.create_database(DATABASE)?, &[]).await?;
+    let broker = Broker::start(options.broker(), &postgres.create_database(DATABASE)?, &[]).await?;
     let mut producer = clients::connect(broker.address()).await?;
     let (arrived, mut arrivals) = mpsc::channel(1_000);
 

@@ -48,7 +48,7 @@ async fn measure(options: &Options) -> Outcome<()> {
         postgres.version().await?,
         options.number("rounds")
     );
-    let broker = Broker::start(&postgres.create_database(BROKER)?, &[]).await?;
+    let broker = Broker::start(options.broker(), &postgres.create_database(BROKER)?, &[]).await?;
     postgres.create_database(BARE)?;
     bare::prepare(&mut postgres.connect(BARE).await?).await?;
 

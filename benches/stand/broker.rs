@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -25,11 +26,11 @@ pub(crate) struct Broker {
 
 impl Broker {
     /// Starts `leasehold serve` on a database, with options as `LEASEHOLD_*` variables, and waits until it is ready.
-    pub(crate) async fn start(database: &str, options: &[(&str, &str)]) -> Outcome<Self> {
+    pub(crate) async fn start(program: &Path, database: &str, options: &[(&str, &str)]) -> Outcome<Self> {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (address, http, directory) = (local(free_port()?), local(free_port()?), tempfile::tempdir()?);
         let log = File::create(directory.path().join("broker.log"))?;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        let mut command = Command::new(program);
         command
             .args(["serve", "--migrate"])
             .env("LEASEHOLD_DATABASE_URL", database)
