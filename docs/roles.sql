@@ -52,6 +52,16 @@ revoke insert, update, delete on leasehold.schema_migration from leasehold_broke
 grant usage on all sequences in schema leasehold to leasehold_broker;
 grant execute on all functions in schema leasehold to leasehold_broker;
 
+-- Its sessions ask for these by themselves. Behind a pooler that drops what sessions ask for at their start, set them for
+-- the role that the broker logs in as (settings are not inherited from a granted role):
+--   alter role broker_login set plan_cache_mode = force_generic_plan;
+--   alter role broker_login set enable_seqscan = off;
+--   alter role broker_login set enable_hashjoin = off;
+--   alter role broker_login set enable_mergejoin = off;
+--   alter role broker_login set statement_timeout = '10s';
+--   alter role broker_login set lock_timeout = '2s';
+--   alter role broker_login set idle_in_transaction_session_timeout = '15s';
+
 grant execute on function leasehold.enqueue(
     text, bytea, text, jsonb, int, interval, int, text, text, text
 ) to leasehold_producer;

@@ -37,7 +37,13 @@ pub(super) fn before_commit(error: EngineError) -> EngineError {
 /// An error while connecting. Nothing was sent.
 pub(super) fn of_connect(error: &sqlx::Error) -> EngineError {
     match error {
-        sqlx::Error::Database(refused) => EngineError::Unavailable(format!("connect: SQLSTATE {}", code(&**refused))),
+        sqlx::Error::Database(refused) => match code(&**refused) {
+            // What a pooler says to a startup parameter that it does not pass on.
+            code if code == "08P01" => EngineError::Unfit(format!(
+                "connect: SQLSTATE {code}: a pooler in between refuses the startup parameter 'options': connect past it"
+            )),
+            code => EngineError::Unavailable(format!("connect: SQLSTATE {code}")),
+        },
         sqlx::Error::Io(io) => EngineError::Unavailable(format!("connect: {}", io.kind())),
         sqlx::Error::Tls(_) => EngineError::Unavailable("connect: TLS handshake failed".into()),
         sqlx::Error::Configuration(_) => EngineError::Unfit("the database URL names something unusable".into()),
@@ -68,7 +74,8 @@ fn of_answer(refused: &PgDatabaseError) -> EngineError {
         "40001" | "40P01" | "55P03" => EngineError::Conflict(shown),
         "57014" => EngineError::TimedOut(shown),
         // A prepared statement that a pooler lost, or whose plan a migration made void: it never ran.
-        "26000" | "0A000" => EngineError::NotSent(shown),
+        "26000" => EngineError::NotSent(shown),
+        "0A000" if refused.routine() == Some("RevalidateCachedQuery") => EngineError::NotSent(shown),
         "42501" => EngineError::Unfit(format!("the database role lacks a right that the broker needs ({shown})")),
         // Table, function, column or schema missing.
         "42P01" | "42883" | "42703" | "3F000" => EngineError::Unfit(format!(

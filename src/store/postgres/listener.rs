@@ -93,7 +93,7 @@ impl Ear {
         let check = sqlx::query(AssertSqlSafe(engine.comments.text(&caller, CHECK)));
         let row = listener.fetch_one(check).await.map_err(failed)?;
         let socket = match (row.try_get::<Option<String>, _>("client_host"), row.try_get("client_port")) {
-            (Ok(host), Ok(port)) => own_socket(host.as_deref(), port, engine.options.get_port()),
+            (Ok(host), Ok(port)) => own_socket(host, port, engine.options.get_port()).await,
             _ => None,
         };
         let listener = Quiet { listener: Some(listener), socket, lost: false };

@@ -5,7 +5,16 @@ use crate::store::engine::Migration;
 /// All of them, lowest first.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "schema", sql: include_str!("../../../migrations/postgres/0001_schema.sql") },
-    Migration { number: 2, name: "functions", sql: include_str!("../../../migrations/postgres/0002_functions.sql") },
+    Migration {
+        number: 2,
+        name: "functions",
+        sql: concat!(
+            include_str!("../../../migrations/postgres/0002_functions/keys.sql"),
+            include_str!("../../../migrations/postgres/0002_functions/enqueue.sql"),
+            include_str!("../../../migrations/postgres/0002_functions/settle.sql"),
+            include_str!("../../../migrations/postgres/0002_functions/upkeep.sql"),
+        ),
+    },
     Migration { number: 3, name: "sql_api", sql: include_str!("../../../migrations/postgres/0003_sql_api.sql") },
 ];
 

@@ -72,18 +72,13 @@ impl PostgresOptions {
 #[derive(Debug)]
 pub struct PostgresEngine {
     options: PgConnectOptions,
-    settings: Settings,
     allow_lossy: bool,
     comments: Arc<Comments>,
 }
 
-/// Settings of our sessions, by name.
-type Settings = Arc<[(&'static str, String)]>;
-
 impl PostgresEngine {
     /// Reads the URL; connects to nothing.
     pub fn new(options: PostgresOptions) -> Result<Self, EngineError> {
-        let settings = settings(&options);
         let connect: PgConnectOptions = options
             .url
             .expose_secret()
@@ -93,10 +88,9 @@ impl PostgresEngine {
             .application_name(&options.application_name)
             .statement_cache_capacity(STATEMENTS)
             .disable_statement_logging()
-            .options(settings.iter().map(|(name, value)| (name, value)));
+            .options(settings(&options));
         Ok(Self {
             options: connect,
-            settings,
             allow_lossy: options.allow_lossy,
             comments: Arc::new(Comments::new(options.callers_with_text, options.configured_callers)),
         })
@@ -105,9 +99,9 @@ impl PostgresEngine {
 
 /// Every statement must go by its index whatever the statistics say, and find the same plan each time: generic plans, and
 /// none of the joins that read whole tables. What a vanished broker holds must go by itself.
-fn settings(options: &PostgresOptions) -> Settings {
+fn settings(options: &PostgresOptions) -> [(&'static str, String); 14] {
     let milliseconds = |duration: Duration| format!("{}ms", duration.as_millis());
-    Arc::new([
+    [
         ("plan_cache_mode", "force_generic_plan".to_owned()),
         ("enable_seqscan", "off".to_owned()),
         ("enable_hashjoin", "off".to_owned()),
@@ -122,7 +116,7 @@ fn settings(options: &PostgresOptions) -> Settings {
         ("tcp_keepalives_idle", "10".to_owned()),
         ("TimeZone", "UTC".to_owned()),
         ("search_path", "pg_catalog, leasehold".to_owned()),
-    ])
+    ]
 }
 
 #[async_trait]

@@ -19,7 +19,6 @@ use crate::{
 };
 
 const CHECK: &str = include_str!("sql/check.sql");
-const CONFIGURE: &str = include_str!("sql/configure.sql");
 const PING: &str = include_str!("sql/ping.sql");
 
 /// Oldest version whose planner and statistics functions the statements were tried on.
@@ -62,10 +61,12 @@ impl PgSession {
             }
         }
         if !is("settings_taken")? {
-            // A pooler between us and the server may have swallowed them.
-            let (names, values): (Vec<&str>, Vec<&str>) =
-                engine.settings.iter().map(|(name, value)| (*name, value.as_str())).unzip();
-            self.rows(&caller, CONFIGURE, Args::new().with(names).with(values)).await?;
+            // Setting them here would change a pooled connection for everybody who gets it next.
+            return Err(EngineError::Unfit(
+                "the server did not take this session's planner settings: connect past the pooler that drops them, or \
+                 set them for the role (docs/roles.sql has the statements)"
+                    .into(),
+            ));
         }
 
         let language: String = get(&row, "check", "lc_messages")?;
@@ -73,7 +74,7 @@ impl PgSession {
             !(language.is_empty() || ["C", "POSIX", "en"].iter().any(|english| language.starts_with(english)));
         let host: Option<String> = get(&row, "check", "client_host")?;
         let port: Option<i32> = get(&row, "check", "client_port")?;
-        self.socket = own_socket(host.as_deref(), port, engine.options.get_port());
+        self.socket = own_socket(host, port, engine.options.get_port()).await;
         Ok(())
     }
 
@@ -148,15 +149,16 @@ impl std::fmt::Debug for PgSession {
 }
 
 /// The connection's socket with its options set, where that can be had; what cannot be is said once.
-pub(super) fn own_socket(host: Option<&str>, port: Option<i32>, server_port: u16) -> Option<OwnSocket> {
+pub(super) async fn own_socket(host: Option<String>, port: Option<i32>, server_port: u16) -> Option<OwnSocket> {
     static SAID: std::sync::Once = std::sync::Once::new();
-    let found = OwnSocket::find(host, port, server_port).and_then(|socket| match socket {
-        Some(socket) => socket.watch_peer().map(|()| Some(socket)),
-        None => Ok(None),
+    // A look at every descriptor of the process: with many streams that takes a while.
+    let found = tokio::task::spawn_blocking(move || {
+        let socket = OwnSocket::find(host.as_deref(), port, server_port)?;
+        socket.as_ref().map_or(Ok(()), OwnSocket::watch_peer)?;
+        Ok(socket)
     });
-    match found {
-        Ok(Some(socket)) => Some(socket),
-        Ok(None) => None,
+    match found.await.unwrap_or_else(|ended| Err(std::io::Error::other(ended))) {
+        Ok(socket) => socket,
         Err(error) => {
             SAID.call_once(|| {
                 tracing::info!(error = %error.kind(), "keepalives of database connections stay as the system has them");

@@ -6,6 +6,7 @@ select current_setting('server_version_num')::int as version,
     current_setting('full_page_writes') = 'on' as full_page_writes,
     current_setting('synchronous_commit') <> 'off' as synchronous_commit,
     current_setting('lc_messages') as lc_messages,
-    current_setting('plan_cache_mode') = 'force_generic_plan' as settings_taken,
+    current_setting('plan_cache_mode') = 'force_generic_plan' and current_setting('enable_seqscan') = 'off'
+        and current_setting('enable_hashjoin') = 'off' and current_setting('enable_mergejoin') = 'off' as settings_taken,
     host(inet_client_addr()) as client_host,
     inet_client_port() as client_port
