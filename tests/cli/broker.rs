@@ -22,6 +22,8 @@ pub(super) fn leasehold(arguments: &[&str]) -> Command {
 pub(super) struct Broker {
     child: Child,
     stderr: BufReader<ChildStderr>,
+    /// Said before it said where it serves: the order of the two is not fixed.
+    said: Vec<String>,
     grpc: SocketAddr,
     http: SocketAddr,
     _directory: TempDir,
@@ -35,15 +37,18 @@ impl Broker {
         command.args(["--log-format", "json"]).arg("--data-dir").arg(directory.path()).args(arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let serving = line_with(&mut stderr, "\"serving\"");
+        let mut said = Vec::new();
+        let serving = line_with(&mut stderr, "\"serving\"", &mut said);
         let address = |field: &str| serving[field].as_str().and_then(|text| text.parse().ok()).expect("an address");
         let (grpc, http) = (address("grpc"), address("http"));
-        Self { child, stderr, grpc, http, _directory: directory }
+        Self { child, stderr, said, grpc, http, _directory: directory }
     }
 
-    /// Waits for a log line that holds `text`.
+    /// Waits for a log line that holds `text`, unless it was there already.
     pub(super) fn wait_for(&mut self, text: &str) {
-        line_with(&mut self.stderr, text);
+        if !self.said.iter().any(|line| line.contains(text)) {
+            line_with(&mut self.stderr, text, &mut self.said);
+        }
     }
 
     /// A gRPC channel to it.
@@ -84,7 +89,8 @@ impl Drop for Broker {
     }
 }
 
-fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> serde_json::Value {
+/// The next line that holds `text`; those before it go to `passed`.
+fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str, passed: &mut Vec<String>) -> serde_json::Value {
     loop {
         let mut line = String::new();
         let read = stderr.read_line(&mut line).expect("log lines are text");
@@ -92,5 +98,6 @@ fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> serde_json::Val
         if line.contains(text) {
             return serde_json::from_str(&line).expect("log lines are JSON");
         }
+        passed.push(line);
     }
 }

@@ -1,5 +1,7 @@
 //! The embedded engine, on a file of its own.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use leasehold::{
     model::{JobId, Timestamp},
@@ -17,6 +19,8 @@ use tokio::sync::Mutex;
 
 use super::database::{Database, Hold, migrate};
 
+const PATIENCE: Duration = Duration::from_secs(120);
+
 pub(crate) struct Sqlite {
     engine: SqliteEngine,
     raw: Mutex<SqliteConnection>,
@@ -27,9 +31,16 @@ pub(crate) struct Sqlite {
 pub(crate) async fn open() -> Sqlite {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("jobs.db");
-    let engine = SqliteEngine::open(SqliteOptions::new(&path)).await.expect("an engine");
+    // A broker has one writer; cases have several, and SQLite lets them wait in no order.
+    let patient = SqliteOptions { busy_timeout: PATIENCE, ..SqliteOptions::new(&path) };
+    let engine = SqliteEngine::open(patient).await.expect("an engine");
     migrate(&engine).await;
-    let raw = SqliteConnectOptions::new().filename(&path).connect().await.expect("a connection past the engine");
+    let raw = SqliteConnectOptions::new()
+        .filename(&path)
+        .busy_timeout(PATIENCE)
+        .connect()
+        .await
+        .expect("a connection past the engine");
     Sqlite { engine, raw: Mutex::new(raw), _directory: directory }
 }
 
