@@ -5,5 +5,6 @@ mod broker;
 mod ends;
 mod flow;
 mod idle;
+mod outage;
 mod replicas;
 mod returns;

@@ -27,6 +27,6 @@ mod connections;
 mod deadlines;
 mod merging;
 mod outage;
-mod proxy;
+pub(crate) mod proxy;
 pub(crate) mod server;
 pub(crate) mod stage;
