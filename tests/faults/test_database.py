@@ -149,7 +149,7 @@ def test_connections_stay_few_and_an_idle_broker_asks_little(postgres, brokers):
 
 def test_callers_without_end_keep_texts_and_memory_bounded(postgres, brokers):
     """Failure case 41: more callers than may have a text of their own; no statement names another's caller."""
-    broker = brokers(postgres.url, name="texts")
+    broker = brokers(postgres.url, name="texts", lanes_acquire_timeout="30s")
     stub = broker.stub()
     enqueue(stub, job("texts", b"warm"), metadata=(("leasehold-caller", "warm"),))
     with postgres.connect() as session:
@@ -163,8 +163,9 @@ def test_callers_without_end_keep_texts_and_memory_bounded(postgres, brokers):
         caller = f"caller-{number % 300}"
         calls.append(stub.Enqueue.future(one("texts", payload=caller.encode()), timeout=30,
                                          metadata=(("leasehold-caller", caller),)))
-        if len(calls) == 100:
-            assert all(call.exception() is None for call in calls)
+        if len(calls) == 50:
+            failed = [Failed(call.exception()) for call in calls if call.exception()]
+            assert not failed, failed[:3]
             calls.clear()
     rows = postgres.all("select substring(statement from 'conn_tag:([a-z0-9_.-]+)'), convert_from(payload, 'UTF8'), count(*)"
                         " from public.seen group by 1, 2")
