@@ -225,25 +225,27 @@ impl<R: Queued> Line<R> {
 
     /// The next work for a lane of this role.
     pub(super) fn next(&mut self, role: LaneRole, now: Instant) -> Next<R> {
-        let mut again_at = None;
-        let mut chosen = None;
-        for (_, caller) in &self.order {
-            let place = &self.places[caller];
-            match choose(place, role, now, &self.options) {
-                Ok(kind) => {
-                    chosen = Some((caller.clone(), kind));
-                    break;
+        // After an outage every caller may have nothing but withdrawn requests here: a loop, since callers are many.
+        loop {
+            let mut again_at = None;
+            let mut chosen = None;
+            for (_, caller) in &self.order {
+                let place = &self.places[caller];
+                match choose(place, role, now, &self.options) {
+                    Ok(kind) => {
+                        chosen = Some((caller.clone(), kind));
+                        break;
+                    }
+                    Err(Some(at)) => again_at = Some(again_at.map_or(at, |earlier: Instant| earlier.min(at))),
+                    Err(None) => {}
                 }
-                Err(Some(at)) => again_at = Some(again_at.map_or(at, |earlier: Instant| earlier.min(at))),
-                Err(None) => {}
+            }
+            let Some((caller, kind)) = chosen else { return Next::Nothing { again_at } };
+            let batch = self.take(caller, kind, now);
+            if !batch.requests.is_empty() {
+                return Next::Batch(batch);
             }
         }
-        let Some((caller, kind)) = chosen else { return Next::Nothing { again_at } };
-        let batch = self.take(caller, kind, now);
-        if batch.requests.is_empty() {
-            return self.next(role, now); // all of them had been withdrawn
-        }
-        Next::Batch(batch)
     }
 
     fn take(&mut self, caller: Caller, kind: Kind, now: Instant) -> Batch<R> {

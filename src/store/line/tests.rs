@@ -171,6 +171,23 @@ fn withdrawn_requests_reach_no_lane() {
 }
 
 #[test]
+fn ten_thousand_callers_who_all_gave_up_do_not_exhaust_the_stack() {
+    let passing = || {
+        let mut scene = Scene::new(LineOptions::default());
+        for n in 0..10_000 {
+            scene.push(&format!("caller-{n}"), Kind::Enqueue, 1).expect("room");
+        }
+        for place in scene.line.places.values_mut() {
+            place.waiting[Kind::Enqueue as usize][0].withdrawn.set(true);
+        }
+        (scene.next(LaneRole::Any).is_none(), scene.line.len())
+    };
+    // What a worker of the runtime has.
+    let worker = std::thread::Builder::new().stack_size(2 << 20).spawn(passing).expect("a thread");
+    assert_eq!(worker.join().expect("it lives"), (true, 0));
+}
+
+#[test]
 fn requests_that_were_put_back_keep_their_turn() {
     let mut scene = Scene::new(LineOptions::default());
     for items in [1, 2, 3] {
