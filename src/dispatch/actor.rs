@@ -26,9 +26,10 @@ const WAKES: usize = 1_000;
 /// Runs until `stop`, or until a drain has nothing left to do.
 pub(super) async fn run(mut desk: Desk, store: Store, shared: Arc<Shared>, stop: CancellationToken) {
     let mut wakes = store.take_wakes();
-    let mut availability = Some(store.availability());
+    let mut availability = store.availability();
+    let mut news = News { available: Some(*availability.borrow_and_update()), ..News::default() };
+    let mut availability = Some(availability);
     let mut works: JoinSet<Done> = JoinSet::new();
-    let mut news = News::default();
     loop {
         let now = Instant::now();
         if let Some(available) = news.available.take() {

@@ -2,10 +2,10 @@
 //!
 //! # Who holds what
 //!
-//! One task, the [`actor`], owns the [`desk`], which holds all state and decides everything; it does no I/O and reads no
-//! clock. Around it: the [`inbox`], where everyone leaves news between two turns; a [`buffer`] for each stream, from which the
+//! One task, the `actor`, owns the `desk`, which holds all state and decides everything; it does no I/O and reads no
+//! clock. Around it: the `inbox`, where everyone leaves news between two turns; a `buffer` for each stream, from which the
 //! HTTP/2 layer takes frames; and the store. A stream has no task and no timer of its own: all times stand in one ordered
-//! [`agenda`].
+//! `agenda`.
 //!
 //! # A job's way
 //!
@@ -31,7 +31,7 @@
 //!
 //! - **absent**: no such queue yet. Its name is looked up at once, again when an unknown queue is said to have jobs, and in
 //!   turn with the other absent ones every fourth look.
-//! - **cold**: the last claim came back short, so nothing is ready. One [look](desk) a second for all queues together; an
+//! - **cold**: the last claim came back short, so nothing is ready. One look a second for all queues together; an
 //!   Enqueue of this replica, a wake-up, a sighting or a due time makes it hot.
 //! - **hot**: jobs may be ready. Every (queue, caller) with a waiting stream claims, one claim at a time, until one comes
 //!   back short and nothing was said meanwhile. A failed claim pauses its (queue, caller), longer each time.

@@ -302,7 +302,8 @@ impl Desk {
                 self.watch_buffer(number);
             }
             Err(jobs) => {
-                // Its end is on the way to us.
+                // Its end is on the way to us; until then nothing more is claimed for it.
+                stream.stalled = true;
                 for job in jobs {
                     self.release(job.returned().lease);
                     self.returns.push(job.returned());
@@ -324,6 +325,8 @@ impl Desk {
         let at = now + pause.mul_f64(wait);
         group.retry_at = Some(at);
         self.agenda.set(at, Alarm::Retry(under_way.queue, under_way.caller.clone()));
+        // What it was after may still be there, even if another caller's claim found nothing more meanwhile.
+        self.heat(under_way.queue, 0, false);
     }
 
     /// Tells other replicas of jobs that became ready here and that no stream here can take.

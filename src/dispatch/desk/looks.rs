@@ -16,6 +16,8 @@ use crate::{
 const SHARE: u32 = 20;
 /// One absent queue's name is looked up in so many ticks.
 const NAME_TICKS: u64 = 4;
+/// Looks that something asks for are no closer together than this.
+const SOON: Duration = Duration::from_millis(100);
 /// However long looks take, one begins this often.
 const SLOWEST: Duration = Duration::from_secs(10);
 
@@ -27,6 +29,7 @@ impl Desk {
             let spots = self.spots(now);
             if !spots.is_empty() {
                 self.looking = Some(now);
+                self.looked_at = Some(now);
                 self.acts.push(Act::Look(spots));
             }
         }
@@ -98,7 +101,15 @@ impl Desk {
         }
     }
 
-    pub(super) fn look_next_at(&mut self, until: Instant) {
+    /// Looks as soon as the last look is not all too fresh.
+    pub(super) fn look_soon(&mut self, now: Instant) {
+        let soon = self.looked_at.map_or(now, |at| now.max(at + SOON));
+        if soon < self.look_at {
+            self.look_next_at(soon);
+        }
+    }
+
+    fn look_next_at(&mut self, until: Instant) {
         self.agenda.cancel(self.look_at, Alarm::Look);
         self.look_at = until;
         self.agenda.set(until, Alarm::Look);
@@ -114,6 +125,6 @@ impl Desk {
         }
         self.unresolved.extend(self.absent.iter().cloned());
         self.suspect_in_turn();
-        self.look_next_at(now);
+        self.look_soon(now);
     }
 }

@@ -91,6 +91,7 @@ pub(super) struct Desk {
 
     look_at: Instant,
     looking: Option<Instant>,
+    looked_at: Option<Instant>,
     look_failed: bool,
     look_turn: QueueId,
 
@@ -150,6 +151,7 @@ impl Desk {
             reserved: 0,
             buffered: 0,
             looking: None,
+            looked_at: None,
             look_failed: false,
             look_turn: QueueId(i32::MIN),
             spent: BTreeSet::new(),

@@ -194,6 +194,6 @@ impl Desk {
             self.touched.insert(number);
         }
         self.heat(row.id, 0, false);
-        self.look_next_at(now); // a claim does not say what is scheduled
+        self.look_soon(now); // a claim does not say what is scheduled
     }
 }

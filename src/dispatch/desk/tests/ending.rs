@@ -121,3 +121,17 @@ fn a_drain_gives_back_what_is_under_way_and_grants_nothing_more() {
     world.pass(10 * SECOND);
     assert_eq!(world.leased(), 0);
 }
+
+#[test]
+fn that_a_queue_was_empty_before_a_stream_opened_proves_nothing() {
+    let mut world = World::new(&["q"]);
+    let mut asked = spec(&["q"], 10);
+    asked.stop_when_empty = true;
+    let first = world.open(asked.clone());
+    assert_eq!(world.read(first).end, Some(Ok(())));
+    world.close(first);
+    world.store("q", 1, 10);
+    let second = world.open(asked);
+    let received = world.read(second);
+    assert_eq!((received.jobs.len(), received.end), (1, None));
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{SECOND, World, spec};
-use crate::model::{QueueId, Timestamp};
+use crate::model::{Caller, LeaseId, QueueId, Timestamp};
 use crate::store::engine::Wake;
 
 #[test]
@@ -160,4 +160,49 @@ fn jobs_that_no_stream_here_can_take_are_told_to_other_replicas() {
     assert_eq!(world.read(other).jobs.len(), 1, "the one that was told of is still there");
     world.enqueue("q", 3);
     assert!(world.told.is_empty(), "all were taken here");
+}
+
+#[test]
+fn a_hint_during_a_claim_that_found_nothing_brings_another_claim() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 5));
+    world.hold = true;
+    world.mail.ready.insert(QueueId(1), 1);
+    world.turn();
+    let answers = world.answer("shop");
+    world.store("q", 1, 10);
+    world.mail.ready.insert(QueueId(1), 1);
+    world.turn();
+    world.hold = false;
+    world.deliver(answers);
+    assert_eq!(world.read(stream).jobs.len(), 1);
+}
+
+#[test]
+fn what_a_failed_claim_may_have_passed_is_walked_again_at_once() {
+    let mut world = World::new(&["q"]);
+    let mut asked = spec(&["q"], 5);
+    asked.caller = Caller::parse("billing").expect("a name");
+    let failing = world.open(spec(&["q"], 5));
+    let other = world.open(asked);
+    let old = world.store("q", 1, 10)[0];
+    let row = world.rows.get_mut(&old).expect("stored");
+    row.ready_at = row.ready_at.minus(SECOND);
+    row.lease = Some(LeaseId(1)); // in the claim that will fail
+    world.store("q", 1, 10);
+    world.hold = true;
+    world.mail.ready.insert(QueueId(1), 2);
+    world.turn();
+    let answers = world.answer("billing");
+    world.deliver(answers);
+    assert_eq!(world.read(other).jobs.len(), 1, "the cursor is past the first job now");
+    world.rows.get_mut(&old).expect("stored").lease = None;
+    world.away = true;
+    let answers = world.answer("shop");
+    world.deliver(answers);
+    world.away = false;
+    world.let_go();
+    world.pass(Duration::from_millis(150));
+    assert_eq!(world.read(failing).jobs.len() + world.read(other).jobs.len(), 1);
+    assert_eq!(world.looks, 1, "and not by looking");
 }

@@ -86,3 +86,31 @@ fn jobs_unread_for_half_of_their_lease_go_back_until_the_reader_asks_again() {
     assert_eq!(received.jobs.len(), 6);
     assert!(received.jobs.iter().all(|job| job.job.attempt == 1));
 }
+
+#[test]
+fn jobs_that_land_in_a_closed_buffer_go_back_once() {
+    let mut world = World::new(&["q"]);
+    let stream = world.open(spec(&["q"], 10));
+    world.hold = true;
+    world.enqueue("q", 3);
+    let unsent = world.buffers[&stream].close(); // the news of it is still on the way
+    world.let_go();
+    assert_eq!((unsent.len(), world.leased()), (0, 0));
+    world.mail.closed.push((stream, unsent));
+    world.run();
+    assert!(world.rows.values().all(|row| row.attempts == 0 && row.lease.is_none()));
+    assert_eq!(world.desk.snapshot().outstanding, 0);
+}
+
+#[test]
+fn a_long_lease_waits_for_its_reader_a_minute_at_most() {
+    let mut world = World::new(&["q"]);
+    let mut asked = spec(&["q"], 10);
+    asked.lease_duration = Some(Duration::from_hours(12));
+    world.open(asked);
+    world.enqueue("q", 3);
+    world.pass(Duration::from_secs(59));
+    assert_eq!(world.leased(), 3);
+    world.pass(2 * SECOND);
+    assert_eq!(world.leased(), 0);
+}

@@ -207,6 +207,23 @@ impl World {
         }
     }
 
+    /// The database does what one caller asked it for; its answers are still on the way.
+    pub(super) fn answer(&mut self, caller: &str) -> Vec<Done> {
+        let of_caller = |act: &Act| matches!(act, Act::Claim { caller: by, .. } if by.as_str() == caller);
+        let (now, later) = mem::take(&mut self.held).into_iter().partition(of_caller);
+        self.held = later;
+        let before = mem::take(&mut self.done);
+        for act in now {
+            self.act(act);
+        }
+        mem::replace(&mut self.done, before)
+    }
+
+    pub(super) fn deliver(&mut self, answers: Vec<Done>) {
+        self.done.extend(answers);
+        self.run();
+    }
+
     pub(super) fn let_go(&mut self) {
         self.hold = false;
         for act in mem::take(&mut self.held) {
