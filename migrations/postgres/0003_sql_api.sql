@@ -128,7 +128,7 @@ begin
     lease := encode(substring(token from 9 for 16), 'hex')::uuid;
 
     delete from leasehold.job j
-    where j.id = job_id and j.lease_id = lease
+    where j.id = job_id and j.lease_id is not distinct from lease
     returning j.queue_id, j.ordering_key into freed_queue, freed_key;
     if not found then
         return false;

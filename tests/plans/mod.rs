@@ -21,9 +21,17 @@ const PLANNER: [(&str, &str); 6] = [
     ("search_path", "pg_catalog, leasehold"),
 ];
 
-/// A session like the engine's, in a database that was migrated and analysed a moment ago.
-async fn fresh() -> (postgres::Postgres, PgConnection) {
+/// What the tables hold when they are analysed and the session's plans are made.
+const MOMENTS: [&str; 2] = [
+    "select 'empty tables'",
+    "insert into leasehold.job (id, enqueued_at, available_at, ready_at, queue_id, max_attempts, priority, payload)
+     select 1000000000 + n, now(), now(), now(), 1000000000, 5, 4, 'x' from generate_series(1, 20000) n",
+];
+
+/// A session like the engine's, in a database that was migrated, filled and analysed a moment ago.
+async fn fresh(moment: &'static str) -> (postgres::Postgres, PgConnection) {
     let db = postgres::open().await;
+    db.execute(moment).await;
     db.execute("analyze").await;
     let session = db.options().options(PLANNER).connect().await.expect("a session");
     (db, session)
@@ -31,7 +39,13 @@ async fn fresh() -> (postgres::Postgres, PgConnection) {
 
 #[tokio::test]
 async fn every_statement_goes_by_an_index() {
-    let (db, mut session) = fresh().await;
+    for moment in MOMENTS {
+        explain_statements(moment).await;
+    }
+}
+
+async fn explain_statements(moment: &'static str) {
+    let (db, mut session) = fresh(moment).await;
     let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/postgres/sql");
     let mut seen = 0;
     for entry in fs::read_dir(texts).expect("the statements") {
@@ -55,7 +69,13 @@ async fn every_statement_goes_by_an_index() {
 
 #[tokio::test]
 async fn every_statement_within_a_function_goes_by_an_index() {
-    let (db, mut session) = fresh().await;
+    for moment in MOMENTS {
+        explain_functions(moment).await;
+    }
+}
+
+async fn explain_functions(moment: &'static str) {
+    let (db, mut session) = fresh(moment).await;
     let options: PgConnectOptions = db.options();
     let mut owner = options.connect().await.expect("a session");
     let mut statements = 0;

@@ -30,7 +30,7 @@ begin
     into held, places
     from unnest(asked, leases) with ordinality u (id, lease, n)
     cross join lateral (
-        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id = u.lease for update skip locked
+        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id is not distinct from u.lease for update skip locked
     ) j;
 
     -- Given twice, the first decides and the second finds nothing any more.
@@ -112,7 +112,7 @@ begin
         cross join lateral (
             select j.ctid as place, j.queue_id, j.attempt, j.max_attempts
             from leasehold.job j
-            where j.id = u.id and j.lease_id = u.lease
+            where j.id = u.id and j.lease_id is not distinct from u.lease
             for update skip locked
         ) j
         cross join lateral (
@@ -216,7 +216,7 @@ begin
     into held, places
     from unnest(asked, leases) with ordinality u (id, lease, n)
     cross join lateral (
-        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id = u.lease for update skip locked
+        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id is not distinct from u.lease for update skip locked
     ) j;
 
     if coalesce(cardinality(held), 0) = cardinality(asked) then
@@ -271,7 +271,7 @@ begin
     into held, places
     from unnest(asked, leases) with ordinality u (id, lease, n)
     cross join lateral (
-        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id = u.lease for update skip locked
+        select j.ctid as place from leasehold.job j where j.id = u.id and j.lease_id is not distinct from u.lease for update skip locked
     ) j;
 
     update leasehold.job j

@@ -145,7 +145,7 @@ begin
         on conflict (name) do nothing;
         for i in 1 .. cardinality(named) loop
             queue := (select q.id from leasehold.queue q where q.name = names[i]);
-            update leasehold.job j set queue_id = queue where j.id = named[i] and j.blocked;
+            update leasehold.job j set queue_id = queue where j.id = named[i] and j.blocked::int = 1;
             if found and named_keys[i] is not null then
                 keyed_queues := keyed_queues || queue;
                 keyed_keys := keyed_keys || named_keys[i];
@@ -158,7 +158,7 @@ begin
         with freed as (
             update leasehold.job j
             set blocked = false, ready_at = greatest(j.available_at, clock_timestamp())
-            where j.id = any (keyless) and j.blocked and j.ordering_key is null
+            where j.id = any (keyless) and j.blocked::int = 1 and j.ordering_key is null
             returning j.queue_id
         )
         select coalesce(array_agg(distinct f.queue_id), '{}') into readied from freed f;
