@@ -30,6 +30,11 @@ impl Credit {
         self.used_bytes
     }
 
+    /// Whether it ends before the jobs do.
+    pub(super) fn is_bounded_in_bytes(&self) -> bool {
+        self.max_bytes > 0
+    }
+
     /// Neither used nor reserved.
     pub(super) fn free(&self) -> u32 {
         self.max.saturating_sub(self.used).saturating_sub(self.reserved)

@@ -58,33 +58,39 @@ pub(super) struct Inbox {
 impl Inbox {
     /// Counts a stream in, unless there are `max` or the replica goes away.
     pub(super) fn enter(&self, max: usize) -> Result<(), Refusal> {
+        let more = |open| (open < max).then_some(open + 1);
+        let room = self.open.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
+        // Counted in first and looked second, since the dispatcher does it the other way round: a stream that is let in is
+        // one that it still sees.
         if self.is_draining() {
+            if room.is_ok() {
+                self.leave();
+            }
             return Err(Refusal::Draining);
         }
-        let more = |open| (open < max).then_some(open + 1);
-        self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).map(drop).map_err(|_| Refusal::Full)
+        room.map(drop).map_err(|_| Refusal::Full)
     }
 
     /// Counts a stream out.
     pub(super) fn leave(&self) {
-        self.open.fetch_sub(1, Ordering::AcqRel);
+        self.open.fetch_sub(1, Ordering::SeqCst);
         self.bell.notify_one();
     }
 
     /// Streams that somebody still holds.
     pub(super) fn open(&self) -> usize {
-        self.open.load(Ordering::Acquire)
+        self.open.load(Ordering::SeqCst)
     }
 
     /// From now on no stream is let in.
     pub(super) fn drain(&self) {
-        self.draining.store(true, Ordering::Release);
+        self.draining.store(true, Ordering::SeqCst);
         self.bell.notify_one();
     }
 
     /// Whether the replica goes away.
     pub(super) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.draining.load(Ordering::SeqCst)
     }
 
     /// Leaves news.
@@ -142,6 +148,7 @@ mod tests {
         inbox.drain();
         inbox.leave();
         assert_eq!(inbox.enter(2), Err(Refusal::Draining));
+        assert_eq!(inbox.open(), 1, "who is refused is not counted");
     }
 
     #[test]

@@ -23,7 +23,8 @@
 //! - **buffered**: jobs lie in its buffer; nothing is claimed for it. The reader's taking the last one makes it waiting.
 //! - **stalled**: it left its buffer untaken for half a lease or a minute; the jobs went back. Waiting again once its reader asks.
 //! - **spent**: no credit, by jobs or by bytes. An ending lease makes it waiting. Meanwhile its leases are compared with the
-//!   database, a thousand a second at most, since their end may have been elsewhere and the hint lost.
+//!   database, a thousand a second at most, since their end may have been elsewhere and the hint lost. So are those of streams
+//!   with a bound on bytes and of those that stop when empty, whatever credit they have left.
 //! - **ended**: Drain (age, shutdown), deadline, empty (`stop_when_empty`) or gone. What was not sent goes back; the rest of its
 //!   leases stand.
 //!
@@ -107,8 +108,8 @@ pub struct StreamsSnapshot {
     pub unsent_bytes: usize,
     /// Slots in claims that are under way.
     pub reserved: usize,
-    /// Streams without credit.
-    pub without_credit: usize,
+    /// Streams whose leases are compared with the database, since without an end of one they may get nothing more.
+    pub compared: usize,
     /// Claims under way.
     pub claims_under_way: usize,
     /// Queues known.

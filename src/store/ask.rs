@@ -82,6 +82,11 @@ impl Store {
         }
     }
 
+    /// What an asker hears whose turn did not come before its deadline, or before it would have had to have a lane.
+    pub(super) fn not_in_time(&self, call: &Call) -> Failure {
+        if Instant::now() < call.deadline { self.no_lane() } else { too_late() }
+    }
+
     fn no_lane(&self) -> Failure {
         if self.inner.lanes.is_available() {
             Failure::not_applied(Reason::Overloaded, "no database connection was free in time; try again later")

@@ -71,9 +71,9 @@ impl Backlogs {
         bytes: u64,
     ) -> Result<(), Failure> {
         let slot = self.slot(queue.id);
-        let mut counted = timeout_at(call.deadline.into(), slot.lock()).await.map_err(|_| {
-            Failure::not_applied(Reason::Deadline, "the deadline passed while the queue's jobs were counted")
-        })?;
+        // As long as a request waits for a lane: in an outage they would else fail one after the other.
+        let give_up = call.deadline.min(Instant::now() + store.inner.options.acquire_timeout);
+        let mut counted = timeout_at(give_up.into(), slot.lock()).await.map_err(|_| store.not_in_time(call))?;
         let mut count = match counted.filter(|count| Instant::now() < count.fresh_until) {
             Some(count) => count,
             None => measure(store, call, queue).await?,

@@ -2,7 +2,9 @@
 //!
 //! Requests of one kind and caller run as one statement. One that was certainly not applied, for a reason in the data or a
 //! lock, runs again in halves, down to single requests, so that each gets the answer that it would have got alone. One whose
-//! outcome is unknown makes every request in it unknown and is never repeated here.
+//! outcome is unknown makes every request in it unknown and is never repeated here. A request whose asker has given up since,
+//! and so was told that its outcome is unknown, is not run again: a lock that nobody lets go of would otherwise hold the lane
+//! for as many waits as there were requests.
 
 use std::time::Duration;
 
@@ -90,6 +92,15 @@ impl<I, A> Group<I, A> {
         Self { items, asks, sizes }
     }
 
+    /// The group without requests whose askers have given up; nothing where none is left.
+    fn still_wanted(self) -> Option<Self> {
+        if self.asks.iter().all(|ask| !ask.reply.is_closed()) {
+            return Some(self);
+        }
+        let wanted: Vec<_> = self.apart().into_iter().filter(|ask| !ask.reply.is_closed()).collect();
+        (!wanted.is_empty()).then(|| Self::new(wanted))
+    }
+
     /// The requests as they came, their items back in them.
     fn apart(self) -> Vec<Ask<I, A>> {
         let mut items = self.items.into_iter();
@@ -129,13 +140,13 @@ pub(super) async fn run<M: Merges>(
     asks: Vec<Ask<M::Item, M::Answer>>,
     deadline: Duration,
 ) -> Ran<M::Item, M::Answer> {
-    let mut groups = vec![Group::new(asks)];
-    while let Some(group) = groups.pop() {
-        let single = group.asks.len() == 1;
-        let tries = if single { TRIES } else { 1 };
-        match attempt(&act, on, caller, &group.items, single, tries, deadline).await {
+    let mut groups = Vec::new();
+    // A lane took them, so they run once whatever becomes of their askers.
+    let mut next = Some(Group::new(asks));
+    while let Some(group) = next {
+        match attempt(&act, on, caller, &group, deadline).await {
             Ok(answers) => group.answer(answers),
-            Err(error) if !single && error.may_be_halved() => {
+            Err(error) if group.asks.len() > 1 && error.may_be_halved() => {
                 let [first, second] = group.halves();
                 groups.extend([second, first]);
             }
@@ -152,6 +163,7 @@ pub(super) async fn run<M: Merges>(
                 }
             }
         }
+        next = std::iter::from_fn(|| groups.pop()).find_map(Group::still_wanted);
     }
     Ran { unsent: Vec::new(), poison: None }
 }
@@ -160,12 +172,11 @@ async fn attempt<M: Merges>(
     act: &M,
     on: &mut M::On,
     caller: &Caller,
-    items: &[M::Item],
-    single: bool,
-    tries: u32,
+    group: &Group<M::Item, M::Answer>,
     deadline: Duration,
 ) -> Result<Vec<M::Answer>, EngineError> {
-    let wait = if single { LockWait::Full } else { LockWait::Short };
+    let items = &group.items;
+    let (tries, wait) = if group.asks.len() == 1 { (TRIES, LockWait::Full) } else { (1, LockWait::Short) };
     let mut trial = 0;
     loop {
         trial += 1;
@@ -179,7 +190,7 @@ async fn attempt<M: Merges>(
                 let counts = format!("{} answers for {} items", answers.len(), items.len());
                 return Err(EngineError::Bug(counts));
             }
-            Err(EngineError::Conflict(_)) if trial < tries => {
+            Err(EngineError::Conflict(_)) if trial < tries && group.asks.iter().any(|ask| !ask.reply.is_closed()) => {
                 let pause = 5 + rand::random::<u64>() % (20 * u64::from(trial));
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
@@ -315,6 +326,23 @@ mod tests {
         assert!(matches!(&results[0], Ok(Ok(_))));
         assert!(matches!(&results[1], Ok(Err(EngineError::Conflict(_)))));
         assert_eq!(on.sent, [vec![1, 2], vec![1], vec![2], vec![2], vec![2]]);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_failed_is_not_run_again_for_an_asker_who_gave_up() {
+        let (asks, mut answers): (Vec<_>, Vec<_>) = [[1], [2], [3], [4]].iter().map(|items| ask(items)).unzip();
+        drop(answers.split_off(1));
+        let mut on = Scripted { sent: Vec::new(), answer: |_, _| Err(EngineError::Conflict("55P03".into())) };
+        let ran = run(Doubling, &mut on, &Caller::unattributed(), asks, Duration::from_secs(5)).await;
+        assert!(ran.unsent.is_empty() && ran.poison.is_none());
+        assert_eq!(on.sent, [vec![1, 2, 3, 4], vec![1], vec![1], vec![1]], "the first time it runs for all of them");
+        assert!(matches!(answers.remove(0).await.expect("answered"), Err(EngineError::Conflict(_))));
+
+        let (lone, answer) = ask(&[5]);
+        drop(answer);
+        on.sent.clear();
+        run(Doubling, &mut on, &Caller::unattributed(), vec![lone], Duration::from_secs(5)).await;
+        assert_eq!(on.sent, [vec![5]]);
     }
 
     #[tokio::test]

@@ -1,13 +1,13 @@
 //! Bounds on queues, and queues that do not come into being.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leasehold::{
     model::{Failure, Outcome, Reason},
     store::{Store, StoreOptions},
 };
 
-use super::stage::{Sql, Stage, calm, claim, job, lease, put, until};
+use super::stage::{Sql, Stage, call, calm, claim, job, lease, put, submit, until};
 
 fn is_full(refused: &Failure) -> bool {
     assert_eq!(refused.outcome, Outcome::NotApplied);
@@ -71,6 +71,47 @@ async fn queues_that_may_not_come_into_being_are_not_found(stage: Stage) {
     let mut sql = stage.sql().await;
     assert_eq!(sql.number("select count(*) from queue").await, 0);
     assert_eq!(sql.number("select count(*) from job").await, 0);
+}
+
+/// A reader waits for a writer on PostgreSQL alone, and there only for one that changes the table itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_count_that_takes_long_keeps_nobody_past_its_deadline_and_no_other_queue() {
+    let stage = Stage::postgres().await;
+    let (store, _, mut sql) = bounded(&stage, "max_backlog_jobs = 10").await;
+    put(&store, job("other", "first")).await;
+    sql.run("update queue set max_backlog_jobs = 10").await;
+    until("both bounds hold", async || {
+        let refused = |to| {
+            let store = &store;
+            async move { store.enqueue(&calm("producer"), vec![job(to, "work"); 11]).await.is_err() }
+        };
+        refused("q").await && refused("other").await
+    })
+    .await;
+    // A count is fresh for a second.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+
+    let mut held = stage.sql().await;
+    held.run("begin").await;
+    held.run("lock table leasehold.job in access exclusive mode").await;
+    let counting = submit(&store, calm("first"), vec![job("q", "first")]).await;
+    until("the count is under way", async || store.waiting() == 0).await;
+    let (started, short) = (Instant::now(), Duration::from_millis(200));
+    let late = store.enqueue(&call("late", short), vec![job("q", "late")]).await.expect_err("nobody knows the count");
+    assert_eq!((late.reason, late.outcome), (Reason::Deadline, Outcome::NotApplied), "{late}");
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    let other = submit(&store, calm("neighbour"), vec![job("other", "other")]).await;
+    sql.wait_for(
+        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' \
+         and query like '/* conn_tag:leasehold.backlog */%'",
+        2,
+    )
+    .await;
+
+    held.run("rollback").await;
+    counting.await.expect("it ran").expect("there is room");
+    other.await.expect("it ran").expect("there is room");
+    assert_eq!(sql.number("select count(*) from job where content_type = 'late'").await, 0);
 }
 
 on_both_engines!(

@@ -137,11 +137,11 @@ impl Desk {
         self.suspects.extend(jobs.iter().filter(|job| self.leases.contains_key(job)));
     }
 
-    /// The next leases of streams without credit, in turn: settled elsewhere and the hint got lost, or to be cancelled.
+    /// The next leases of streams that hang on an end of one, in turn: settled elsewhere and the hint got lost, or to be cancelled.
     pub(super) fn suspect_in_turn(&mut self) {
         let start = self.inspect_turn;
         let mut next = None;
-        let streams = self.spent.range(start.0..).chain(self.spent.range(..start.0));
+        let streams = self.compared.range(start.0..).chain(self.compared.range(..start.0));
         'streams: for number in streams {
             let Some(stream) = self.streams.get(number) else { continue };
             for &job in &stream.jobs {

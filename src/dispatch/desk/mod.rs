@@ -95,8 +95,8 @@ pub(super) struct Desk {
     look_failed: bool,
     look_turn: QueueId,
 
-    /// Streams without credit.
-    spent: BTreeSet<StreamNumber>,
+    /// Streams whose leases are compared with the database.
+    compared: BTreeSet<StreamNumber>,
     /// Leases to look at as soon as possible.
     suspects: BTreeSet<JobId>,
     inspecting: bool,
@@ -154,7 +154,7 @@ impl Desk {
             looked_at: None,
             look_failed: false,
             look_turn: QueueId(i32::MIN),
-            spent: BTreeSet::new(),
+            compared: BTreeSet::new(),
             suspects: BTreeSet::new(),
             inspecting: false,
             inspect_turn: (StreamNumber(0), JobId(i64::MIN)),
@@ -255,7 +255,7 @@ impl Desk {
             outstanding: self.leases.len(),
             unsent_bytes: self.buffered,
             reserved: self.reserved,
-            without_credit: self.spent.len(),
+            compared: self.compared.len(),
             claims_under_way: self.claims.len(),
             queues: self.queues.len(),
         }

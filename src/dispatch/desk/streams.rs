@@ -71,8 +71,11 @@ impl OpenStream {
         }
     }
 
-    fn is_spent(&self) -> bool {
-        self.credit.unused() == 0 || self.bytes_full
+    /// Whether nothing comes of it before one of its leases ends: those with a bound on bytes may lack the room for one more
+    /// job, whose size nobody knows, and those that stop when empty wait for all of theirs.
+    fn hangs_on_its_leases(&self) -> bool {
+        let short = self.stop_when_empty || self.credit.is_bounded_in_bytes();
+        self.credit.unused() == 0 || self.bytes_full || (short && !self.jobs.is_empty())
     }
 }
 
@@ -121,10 +124,10 @@ impl Desk {
         let Some(stream) = self.streams.get_mut(&number) else { return };
         let (waited, waits) = (stream.waiting, stream.can_take());
         stream.waiting = waits;
-        if stream.is_spent() {
-            self.spent.insert(number);
+        if stream.hangs_on_its_leases() {
+            self.compared.insert(number);
         } else {
-            self.spent.remove(&number);
+            self.compared.remove(&number);
         }
         let (ticket, caller) = (stream.ticket, stream.caller.clone());
         let queues: Vec<QueueId> = stream.queues.iter().filter_map(|place| place.id).collect();
@@ -268,7 +271,7 @@ impl Desk {
             self.forget_lease(*job);
         }
         self.buffered -= stream.buffered;
-        self.spent.remove(&number);
+        self.compared.remove(&number);
         self.touched.remove(&number);
         self.unsubscribe(number, &stream);
     }

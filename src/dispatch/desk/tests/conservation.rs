@@ -149,7 +149,7 @@ proptest! {
         }
         let snapshot = world.desk.snapshot();
         prop_assert_eq!((snapshot.streams, snapshot.outstanding, snapshot.reserved), (0, 0, 0));
-        prop_assert_eq!((snapshot.without_credit, snapshot.claims_under_way), (0, 0));
+        prop_assert_eq!((snapshot.compared, snapshot.claims_under_way), (0, 0));
         prop_assert!(world.desk.is_at_rest(), "something of a stream is left");
     }
 }

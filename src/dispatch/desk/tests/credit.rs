@@ -116,6 +116,20 @@ fn credit_of_jobs_settled_elsewhere_comes_back_by_hint_or_by_reading() {
 }
 
 #[test]
+fn credit_in_bytes_comes_back_by_reading_though_there_is_credit_in_jobs() {
+    let mut world = World::new(&["q"]);
+    let mut asked = spec(&["q"], 100);
+    asked.max_in_flight_bytes = 1_000;
+    let stream = world.open(asked);
+    world.enqueue_sized("q", 3, 600);
+    let received = world.read(stream);
+    assert_eq!(received.jobs.len(), 1, "there is no room for a second one");
+    world.rows.remove(&received.jobs[0].token.job);
+    world.pass(Duration::from_millis(1_200));
+    assert_eq!(world.read(stream).jobs.len(), 1, "settled elsewhere, and the hint was lost");
+}
+
+#[test]
 fn a_forged_hint_returns_no_credit() {
     let mut world = World::new(&["q"]);
     let stream = world.open(spec(&["q"], 2));

@@ -46,6 +46,20 @@ fn a_stream_that_stops_when_empty_finds_what_lies_left_of_the_cursor() {
 }
 
 #[test]
+fn a_stream_that_stops_when_empty_ends_after_jobs_that_were_settled_elsewhere_unheard() {
+    let mut world = World::new(&["q"]);
+    let mut asked = spec(&["q"], 10);
+    asked.stop_when_empty = true;
+    world.store("q", 3, 10);
+    let stream = world.open(asked);
+    let received = world.read(stream);
+    assert_eq!((received.jobs.len(), received.end), (3, None));
+    world.rows.clear();
+    world.pass(Duration::from_millis(1_200));
+    assert_eq!(world.read(stream).end, Some(Ok(())), "long before the leases run out");
+}
+
+#[test]
 fn a_stream_that_stops_when_empty_does_not_wait_for_queues_that_do_not_exist() {
     let mut world = World::new(&["q"]);
     let mut asked = spec(&["q", "nowhere"], 10);
