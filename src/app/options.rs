@@ -7,7 +7,7 @@ use crate::{
     dispatch::DispatchOptions,
     grpc::{ApiOptions, ServerOptions},
     http::HttpOptions,
-    store::{LaneOptions, LineOptions, StoreOptions},
+    store::{LaneOptions, LineOptions, StoreOptions, engine::NewQueues},
     telemetry::Metrics,
     upkeep::UpkeepOptions,
 };
@@ -37,7 +37,8 @@ pub(super) fn store(config: &Config, metrics: &Metrics) -> StoreOptions {
         },
         acquire_timeout: lanes.acquire_timeout,
         auto_create_queues: config.broker.auto_create_queues,
-        queue_defaults: config.queue_settings(),
+        new_queues: NewQueues { settings: config.queue_settings(), at_most: config.queues.at_most },
+        ledger_callers: config.callers.in_ledger,
         metrics: Some(metrics.clone()),
         ..StoreOptions::default()
     }
@@ -91,6 +92,7 @@ pub(super) fn server(config: &Config) -> ServerOptions {
     let server = &config.server;
     ServerOptions {
         listen: config.broker.listen,
+        connections: server.connections,
         preface: server.preface_timeout,
         connection_age: server.connection_age,
         connection_grace: server.connection_grace,

@@ -38,7 +38,7 @@ pub struct Config {
     pub broker: Broker,
     /// Business processes.
     pub callers: Callers,
-    /// Lanes and the queue before them.
+    /// Lanes and the line before them.
     pub lanes: Lanes,
     /// Lease streams and claims.
     pub streams: Streams,

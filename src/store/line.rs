@@ -1,9 +1,10 @@
 //! The line in front of the lanes: who is served next.
 //!
-//! Fair between callers by the time for which they held lanes: the caller that held them least goes first. Within a caller
-//! the oldest request goes first, together with as many of its kind as fit into one statement. While statements of a kind
-//! are under way for a caller, further requests of that kind gather, so that batches form by themselves and an idle broker
-//! adds no latency. Bounded in requests and bytes. No I/O and no clock: instants are handed in.
+//! Fair between callers by the time for which they held lanes: the caller that held them least goes first, among equals the
+//! one that waits longest. Within a caller the oldest request goes first, together with as many of its kind as fit into one
+//! statement. While statements of a kind are under way for a caller, further requests of that kind gather, so that batches
+//! form by themselves and an idle broker adds no latency. Bounded in requests and bytes. No I/O and no clock: instants are
+//! handed in.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -143,6 +144,8 @@ struct Place<R> {
     under_way: [Vec<Instant>; Kind::COUNT],
     /// Nanoseconds of lane time charged, comparable between the callers present.
     charged: u64,
+    /// Since which turn it waits: among callers charged alike, who came first goes first.
+    since: u64,
     /// Length of its last statement: what the next one is charged until it has ended.
     last_hold: u64,
 }
@@ -153,6 +156,7 @@ impl<R: Queued> Place<R> {
             waiting: std::array::from_fn(|_| VecDeque::new()),
             under_way: std::array::from_fn(|_| Vec::new()),
             charged,
+            since: 0,
             last_hold: 0,
         }
     }
@@ -164,15 +168,25 @@ impl<R: Queued> Place<R> {
     fn holds(&self) -> usize {
         self.under_way.iter().map(Vec::len).sum()
     }
+
+    fn standing(&self, caller: &Caller) -> Standing {
+        (self.charged, self.since, caller.clone())
+    }
 }
+
+/// Where a caller stands: what it was charged, since which turn it waits, and its name, which only tells callers apart.
+type Standing = (u64, u64, Caller);
 
 /// The line. `R` is the request.
 pub(super) struct Line<R> {
     options: LineOptions,
     places: HashMap<Caller, Place<R>>,
     /// Callers with waiting requests, least charged first.
-    order: BTreeSet<(u64, Caller)>,
-    /// Where newcomers start: what the caller served last had been charged.
+    order: BTreeSet<Standing>,
+    /// Counts up each time that a caller begins to wait or was served.
+    turn: u64,
+    /// Where newcomers start: what the caller served last had been charged, or further, by what each caller's share of the lane
+    /// time since has been. It never stands still, so newcomers without end do not keep anybody waiting.
     level: u64,
     requests: usize,
     bytes: usize,
@@ -180,7 +194,7 @@ pub(super) struct Line<R> {
 
 impl<R: Queued> Line<R> {
     pub(super) fn new(options: LineOptions) -> Self {
-        Self { options, places: HashMap::new(), order: BTreeSet::new(), level: 0, requests: 0, bytes: 0 }
+        Self { options, places: HashMap::new(), order: BTreeSet::new(), turn: 0, level: 0, requests: 0, bytes: 0 }
     }
 
     /// Requests that wait.
@@ -213,12 +227,12 @@ impl<R: Queued> Line<R> {
         self.requests += 1;
         self.bytes += request.bytes();
         let level = self.level;
+        self.turn += 1;
         let place = self.places.entry(caller.clone()).or_insert_with(|| Place::new(level));
         if !place.waits() {
-            if place.holds() == 0 {
-                place.charged = place.charged.max(level); // time away earns nothing
-            }
-            self.order.insert((place.charged, caller.clone()));
+            place.charged = place.charged.max(level); // time away earns nothing
+            place.since = self.turn;
+            self.order.insert(place.standing(caller));
         }
         put(&mut place.waiting[request.kind() as usize], request);
     }
@@ -229,7 +243,7 @@ impl<R: Queued> Line<R> {
         loop {
             let mut again_at = None;
             let mut chosen = None;
-            for (_, caller) in &self.order {
+            for (.., caller) in &self.order {
                 let place = &self.places[caller];
                 match choose(place, role, now, &self.options) {
                     Ok(kind) => {
@@ -250,7 +264,7 @@ impl<R: Queued> Line<R> {
 
     fn take(&mut self, caller: Caller, kind: Kind, now: Instant) -> Batch<R> {
         let place = self.places.get_mut(&caller).expect("a caller in the order has a place");
-        self.order.remove(&(place.charged, caller.clone()));
+        self.order.remove(&place.standing(&caller));
         self.level = self.level.max(place.charged);
         let (mut items, mut bytes, mut requests) = (0, 0, Vec::new());
         let waiting = &mut place.waiting[kind as usize];
@@ -276,7 +290,9 @@ impl<R: Queued> Line<R> {
             place.charged += estimate;
         }
         if place.waits() {
-            self.order.insert((place.charged, caller.clone()));
+            self.turn += 1;
+            place.since = self.turn;
+            self.order.insert(place.standing(&caller));
         } else if place.holds() == 0 {
             self.places.remove(&caller);
         }
@@ -285,20 +301,23 @@ impl<R: Queued> Line<R> {
 
     /// The statements of a batch have ended after `hold`.
     pub(super) fn done(&mut self, ended: &Ended, hold: Duration) {
+        let shares = self.places.len() as u64 + 1;
         let Some(place) = self.places.get_mut(&ended.caller) else { return };
         let waits = place.waits();
         if waits {
-            self.order.remove(&(place.charged, ended.caller.clone()));
+            self.order.remove(&place.standing(&ended.caller));
         }
         let under_way = &mut place.under_way[ended.kind as usize];
         if let Some(at) = under_way.iter().position(|&at| at == ended.taken_at) {
             under_way.swap_remove(at);
         }
         let hold = u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX);
+        // One share is for whoever comes next, who is to find everybody present charged more.
+        self.level = self.level.saturating_add(hold / shares);
         place.charged = place.charged.saturating_sub(ended.estimate).saturating_add(hold);
         place.last_hold = hold;
         if waits {
-            self.order.insert((place.charged, ended.caller.clone()));
+            self.order.insert(place.standing(&ended.caller));
         } else if place.holds() == 0 {
             self.places.remove(&ended.caller);
         }

@@ -35,7 +35,7 @@ use self::{
     counts::Counts,
     engine::{
         AckedRow, Adopted, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef,
-        LeaseState, LookSpot, NackRow, NackedRow, Pruned, QueueRow, Reaped, Sighting, Wake,
+        LeaseState, LookSpot, NackRow, NackedRow, NewQueues, Pruned, QueueRow, Reaped, Sighting, Wake,
     },
     lanes::Lanes,
     ledger::Ledger,
@@ -45,10 +45,7 @@ use self::{
 };
 pub use self::{lanes::LaneOptions, ledger::Holds, line::LineOptions};
 use crate::{
-    model::{
-        Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, QueueSettings, Reason, ReplicaId,
-        Timestamp,
-    },
+    model::{Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, Reason, ReplicaId, Timestamp},
     telemetry::Metrics,
 };
 
@@ -67,8 +64,8 @@ pub struct StoreOptions {
     pub own_deadline: Duration,
     /// Whether Enqueue brings queues into being.
     pub auto_create_queues: bool,
-    /// Settings of queues that come into being.
-    pub queue_defaults: QueueSettings,
+    /// Under which terms queues come into being.
+    pub new_queues: NewQueues,
     /// What is known of a queue is read anew after this long.
     pub queue_refresh: Duration,
     /// Callers that the ledger tells apart.
@@ -88,7 +85,7 @@ impl Default for StoreOptions {
             busy_for: Duration::from_secs(1),
             own_deadline: Duration::from_secs(30),
             auto_create_queues: true,
-            queue_defaults: QueueSettings::default(),
+            new_queues: NewQueues::default(),
             queue_refresh: Duration::from_secs(5),
             ledger_callers: 1_000,
             wake_gather: Duration::from_millis(10),
@@ -179,7 +176,7 @@ impl Store {
 
     async fn rows(&self, call: &Call, jobs: Vec<NewJob>) -> Result<Vec<JobRow>, Failure> {
         let names = jobs.iter().map(|job| &job.queue);
-        let create = self.inner.options.auto_create_queues.then_some(&self.inner.options.queue_defaults);
+        let create = self.inner.options.auto_create_queues.then_some(&self.inner.options.new_queues);
         let queues = self.inner.queues.resolve(self, call, names, create).await?;
         let rows = jobs.into_iter().zip(queues).map(|(job, queue)| JobRow {
             queue: queue.id,

@@ -9,8 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Call, Store, engine::QueueRow};
-use crate::model::{Caller, Failure, QueueId, QueueName, QueueSettings, Reason};
+use super::{
+    Call, Store,
+    engine::{NewQueues, QueueRow},
+};
+use crate::model::{Caller, Failure, QueueId, QueueName, Reason};
 
 /// Queues remembered at most; past that, the ones read longest ago are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
@@ -44,13 +47,13 @@ impl Queues {
         state.rows.get(name).map(|(row, _)| row.clone())
     }
 
-    /// The queues of `names`, in their order. Missing ones come into being where `create` says with which settings.
+    /// The queues of `names`, in their order. Missing ones come into being where `create` is given and has room for them.
     pub(super) async fn resolve<'n>(
         &self,
         store: &Store,
         call: &Call,
         names: impl Iterator<Item = &'n QueueName> + Clone,
-        create: Option<&QueueSettings>,
+        create: Option<&NewQueues>,
     ) -> Result<Vec<QueueRow>, Failure> {
         let mut unknown: Vec<QueueName> = {
             let state = self.state();
@@ -66,11 +69,7 @@ impl Queues {
         names
             .map(|name| match state.rows.get(name) {
                 Some((row, _)) => Ok(row.clone()),
-                None => Err(Failure::not_applied(
-                    Reason::NotFound,
-                    format!("there is no queue '{name}', and queues do not come into being by themselves here"),
-                )
-                .about(name.as_str())),
+                None => Err(missing(name, create)),
             })
             .collect()
     }
@@ -89,7 +88,7 @@ impl Queues {
         store: &Store,
         call: &Call,
         names: Vec<QueueName>,
-        create: Option<QueueSettings>,
+        create: Option<NewQueues>,
     ) -> Result<(), Failure> {
         let caller = call.caller.clone();
         let rows = store
@@ -135,4 +134,20 @@ impl Queues {
             queues.refreshing.store(false, SeqCst);
         });
     }
+}
+
+fn missing(name: &QueueName, create: Option<&NewQueues>) -> Failure {
+    let failure = match create {
+        None => Failure::not_applied(
+            Reason::NotFound,
+            format!("there is no queue '{name}', and queues do not come into being by themselves here"),
+        ),
+        Some(NewQueues { at_most, .. }) => Failure::not_applied(
+            Reason::QueueFull,
+            format!(
+                "queue '{name}' does not come into being: there may be {at_most} queues, and there is no room for it"
+            ),
+        ),
+    };
+    failure.about(name.as_str())
 }

@@ -226,6 +226,51 @@ fn the_driver_is_named_in_engines_alone() {
 }
 
 #[test]
+fn statements_stand_in_files_of_their_own() {
+    for source in all() {
+        let code = source.text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (n, line) in code.lines().enumerate() {
+            let literal = line.split('"').nth(1).unwrap_or_default().to_lowercase();
+            let is_one =
+                ["select ", "insert into ", "delete from ", "with "].iter().any(|verb| literal.starts_with(verb))
+                    || literal.starts_with("update ") && literal.contains(" set ");
+            assert!(!is_one, "{}:{} holds a statement", source.path.display(), n + 1);
+        }
+    }
+}
+
+#[test]
+fn what_the_documents_name_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut named = 0;
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
+        let text = fs::read_to_string(root.join(document)).expect("a document");
+        for path in text.split('`').skip(1).step_by(2) {
+            let of_ours = ["src/", "tests/", "migrations/", "proto/", "docs/"].iter().any(|top| path.starts_with(top));
+            if of_ours && !path.contains(['<', '*', ' ']) {
+                assert!(root.join(path).exists(), "{document} names {path}, which is not there");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 20, "only {named} places are named");
+}
+
+#[test]
+fn files_are_short_enough_to_be_read_at_once() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for below in ["src", "tests", "benches"] {
+        let mut found = Vec::new();
+        files(&root.join(below), "rs", &mut found);
+        assert!(!found.is_empty(), "nothing below {below}");
+        for path in found {
+            let lines = fs::read_to_string(&path).expect("UTF-8").lines().count();
+            assert!(lines <= 400, "{} has {lines} lines: which two nouns are in it?", path.display());
+        }
+    }
+}
+
+#[test]
 fn the_reader_of_imports_finds_what_is_there() {
     let source = Source {
         path: PathBuf::from("store/sqlite/claim.rs"),

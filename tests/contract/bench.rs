@@ -7,7 +7,7 @@ use leasehold::{
     store::{
         engine::{
             AckedRow, Claim, ClaimedJob, EnqueuedRow, ExtendRow, ExtendedRow, Held, JobRow, LeaseRef, LockWait,
-            NackRow, NackedRow, QueueRow, Reaped, Session, Slot,
+            NackRow, NackedRow, NewQueues, QueueRow, Reaped, Session, Slot,
         },
         error::EngineError,
     },
@@ -33,7 +33,8 @@ impl Bench {
     }
 
     pub(crate) async fn queue_with(&mut self, name: &str, settings: &QueueSettings) -> QueueRow {
-        let rows = self.session.find_queues(&caller(), &[queue_name(name)], Some(settings)).await.expect("a queue");
+        let new = NewQueues { settings: settings.clone(), ..NewQueues::default() };
+        let rows = self.session.find_queues(&caller(), &[queue_name(name)], Some(&new)).await.expect("a queue");
         assert_eq!(rows.len(), 1);
         rows.into_iter().next().expect("one row")
     }

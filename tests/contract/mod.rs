@@ -180,6 +180,7 @@ macro_rules! contract {
             names_that_differ_in_one_byte_are_different_queues
             finding_a_queue_uses_up_no_number
             many_sessions_create_one_queue_once
+            queues_past_their_bound_do_not_come_into_being
             a_backlog_counts_live_jobs_of_every_state
             a_failed_act_is_an_error_and_never_an_empty_answer
             the_schema_is_complete_after_its_migrations

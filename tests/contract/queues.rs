@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use leasehold::{
     model::{Backoff, Priority, QueueSettings, Timestamp},
     store::{
-        engine::{Backlog, Held, LockWait, LookSpot},
+        engine::{Backlog, Held, LockWait, LookSpot, NewQueues},
         error::EngineError,
     },
 };
@@ -22,7 +22,7 @@ pub(crate) async fn a_queue_comes_into_being_when_asked_to(db: &dyn Database) {
     let a = bench.queue("a").await;
     let found = bench.session.find_queues(&caller(), &names, None).await.expect("an answer");
     assert_eq!(found.iter().map(|queue| (queue.id, queue.name.as_str())).collect::<Vec<_>>(), [(a, "a")]);
-    let both = bench.session.find_queues(&caller(), &names, Some(&QueueSettings::default())).await.expect("both");
+    let both = bench.session.find_queues(&caller(), &names, Some(&NewQueues::default())).await.expect("both");
     assert_eq!(both.len(), 2);
     assert!(both.iter().any(|queue| queue.id == a));
 }
@@ -78,7 +78,7 @@ pub(crate) async fn many_sessions_create_one_queue_once(db: &dyn Database) {
             let mut ids = Vec::new();
             for n in 0..10 {
                 let names = [queue_name(&format!("a{n}")), queue_name(&format!("b{n}"))];
-                let usual = QueueSettings::default();
+                let usual = NewQueues::default();
                 let mut rows = bench.session.find_queues(&caller(), &names, Some(&usual)).await.expect("queues");
                 rows.sort_by(|a, b| a.name.cmp(&b.name));
                 assert_eq!(rows.len(), 2);
@@ -93,6 +93,23 @@ pub(crate) async fn many_sessions_create_one_queue_once(db: &dyn Database) {
     }
     assert_eq!(all.len(), 1, "all sessions see the same numbers");
     assert_eq!(db.number("select count(*) from queue").await, 20);
+}
+
+pub(crate) async fn queues_past_their_bound_do_not_come_into_being(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let three = NewQueues { at_most: 3, ..NewQueues::default() };
+    let mut named = async |names: &[&str]| {
+        let names: Vec<_> = names.iter().map(|name| queue_name(name)).collect();
+        let rows = bench.session.find_queues(&caller(), &names, Some(&three)).await.expect("an answer");
+        let mut found: Vec<String> = rows.into_iter().map(|row| row.name.as_str().to_owned()).collect();
+        found.sort();
+        found
+    };
+    assert_eq!(named(&["a", "b"]).await, ["a", "b"]);
+    assert_eq!(named(&["a", "c", "d"]).await, ["a"], "there is room for one of the two: none of them comes");
+    assert_eq!(named(&["b", "c"]).await, ["b", "c"]);
+    assert_eq!(named(&["a", "d"]).await, ["a"]);
+    assert_eq!(db.number("select count(*) from queue").await, 3);
 }
 
 pub(crate) async fn a_backlog_counts_live_jobs_of_every_state(db: &dyn Database) {

@@ -4,9 +4,9 @@ use std::{path::Path, time::Duration};
 
 use futures_util::FutureExt as _;
 use leasehold::{
-    model::{Caller, Headers, JobId, LeaseId, NewJob, Priority, QueueId, QueueName, QueueSettings, Start, Timestamp},
+    model::{Caller, Headers, JobId, LeaseId, NewJob, Priority, QueueId, QueueName, Start, Timestamp},
     store::{
-        engine::{Claim, Engine, JobRow, LaneRole, LeaseRef, LockWait, LookSpot, Session, Slot},
+        engine::{Claim, Engine, JobRow, LaneRole, LeaseRef, LockWait, LookSpot, NewQueues, Session, Slot},
         error::EngineError,
         sqlite::{SqliteEngine, SqliteOptions},
     },
@@ -29,7 +29,7 @@ async fn open(path: &Path) -> (SqliteEngine, Box<dyn Session>) {
 
 async fn queue(writer: &mut dyn Session) -> QueueId {
     let name = QueueName::parse("queue", "orders").expect("a name");
-    writer.find_queues(&caller(), &[name], Some(&QueueSettings::default())).await.expect("a queue")[0].id
+    writer.find_queues(&caller(), &[name], Some(&NewQueues::default())).await.expect("a queue")[0].id
 }
 
 fn job(queue: QueueId, payload: Vec<u8>) -> JobRow {

@@ -251,6 +251,7 @@ def test_a_claim_whose_answer_was_lost_is_given_back_at_once_without_an_attempt(
 
 # --- failure case 47 ---------------------------------------------------------------------------------------------------
 
+@pytest.mark.timeout(2400 if LONG else 180)
 def test_wake_ups_lost_with_their_listener_cost_the_polling_interval_at_most(pair, postgres):
     first, second = pair
     stub = first.stub()
@@ -259,7 +260,7 @@ def test_wake_ups_lost_with_their_listener_cost_the_polling_interval_at_most(pai
     enqueue(stub, job("wake"))
     stream.jobs(1)
     waits = []
-    for number in range(100 if LONG else 20):
+    for number in range(1000 if LONG else 20):
         kill = ("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
                 " and query like '%%leasehold.listener%%' and pid <> pg_backend_pid()")
         if number % 2:

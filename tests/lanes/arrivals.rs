@@ -1,7 +1,5 @@
 //! What services leave by SQL, and when the broker takes it up.
 
-use std::time::Duration;
-
 use leasehold::store::{Store, engine::Held};
 
 use super::stage::{Stage, calm, claim, few_lanes, keyed, lease, put, queue, until};
@@ -74,7 +72,6 @@ async fn a_transaction_that_commits_late_is_found_from_the_floor_of_the_passes_b
         let before = floor;
         early.number("select leasehold.enqueue('q', 'more')").await;
         floor = store.adopt_arrivals(floor, 100).await.expect("adopted").floor;
-        tokio::time::sleep(Duration::from_millis(1)).await;
         floor > before
     })
     .await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use leasehold::{
     model::{Failure, Outcome, Reason},
-    store::{Store, StoreOptions},
+    store::{Store, StoreOptions, engine::NewQueues},
 };
 
 use super::stage::{Sql, Stage, call, calm, claim, job, lease, put, submit, until};
@@ -114,8 +114,24 @@ async fn a_count_that_takes_long_keeps_nobody_past_its_deadline_and_no_other_que
     assert_eq!(sql.number("select count(*) from job where content_type = 'late'").await, 0);
 }
 
+async fn a_job_for_a_queue_past_their_bound_is_refused_and_known_queues_go_on(stage: Stage) {
+    let new_queues = NewQueues { at_most: 2, ..NewQueues::default() };
+    let store = stage.store(StoreOptions { new_queues, ..StoreOptions::default() }).await;
+    put(&store, job("a", "first")).await;
+    put(&store, job("b", "first")).await;
+    let both = vec![job("a", "refused"), job("c", "refused")];
+    let refused = store.enqueue(&calm("producer"), both).await.expect_err("no room for a third queue");
+    assert_eq!((refused.reason, refused.outcome), (Reason::QueueFull, Outcome::NotApplied), "{refused}");
+    assert_eq!(refused.subject.as_deref(), Some("c"));
+    put(&store, job("a", "second")).await;
+    let mut sql = stage.sql().await;
+    assert_eq!(sql.number("select count(*) from queue").await, 2);
+    assert_eq!(sql.number("select count(*) from job where content_type = 'refused'").await, 0);
+}
+
 on_both_engines!(
     a_full_queue_refuses_and_takes_jobs_again_once_it_has_room,
     a_bound_on_bytes_counts_payloads,
     queues_that_may_not_come_into_being_are_not_found,
+    a_job_for_a_queue_past_their_bound_is_refused_and_known_queues_go_on,
 );

@@ -21,6 +21,7 @@ mod arrivals;
 mod attribution;
 mod bounds;
 mod busy;
+mod callers;
 mod cancellation;
 mod claims;
 mod connections;

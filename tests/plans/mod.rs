@@ -3,6 +3,7 @@
 
 mod acts;
 mod explained;
+mod held;
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Lanes and the queue before them.
+//! Lanes and the line before them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::config::{
 };
 
 section! {
-    /// Lanes, the database connections that run statements, and the queue before them.
+    /// Lanes, the database connections that run statements, and the line before them.
     Lanes as "lanes" {
         /// Lanes. The broker opens two connections more at most: one listens for wake-ups, one sends them.
         count: usize = Whole::new(8, 3, 256);

@@ -8,8 +8,11 @@ use crate::config::{
 };
 
 section! {
-    /// Settings of a queue that comes into being with its first job. Queues that exist keep theirs, which the database holds.
+    /// Queues that come into being with their first job: how many there may be, and their settings. Queues that exist keep
+    /// theirs, which the database holds.
     Queues as "queues" {
+        /// Queues at most, all together; a job for a further one is refused as `QUEUE_FULL`.
+        at_most: u64 = Whole::new(10_000, 1, 1_000_000);
         /// Length of a lease where the stream asks for none.
         lease_duration: Duration = Span::seconds(30, 1, 43_200);
         /// Leases granted before a job is dead, where the job says nothing.

@@ -14,6 +14,8 @@ section! {
         request_bytes: usize = Size::new(4 << 20, 64 << 10, 16 << 20);
         /// Longest that a call may take, also where its client allows more.
         request_deadline: Duration = Span::millis(30_000, 100, 600_000);
+        /// Connections open at once; further ones wait in the kernel.
+        connections: usize = Whole::new(10_000, 1, 1_000_000);
         /// HTTP/2 streams of one connection. It lies above `streams.per_connection`, since HTTP/2 makes clients wait where
         /// the broker would tell them.
         connection_streams: u32 = Whole::new(1_280, 1, 200_000);

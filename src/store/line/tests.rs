@@ -134,6 +134,40 @@ fn lane_time_is_shared_evenly_whatever_the_length_of_statements() {
 }
 
 #[test]
+fn among_callers_charged_alike_the_one_that_waits_longest_goes_first() {
+    let mut scene = Scene::new(LineOptions::default());
+    scene.push("zebra", Kind::Enqueue, 1).expect("room");
+    for name in ["adder", "bear"] {
+        scene.push(name, Kind::Enqueue, 1).expect("room");
+    }
+    let served: Vec<_> = std::iter::from_fn(|| scene.next(LaneRole::Any)).map(|b| b.caller.to_string()).collect();
+    assert_eq!(served, ["zebra", "adder", "bear"], "names decide nothing");
+}
+
+#[test]
+fn newcomers_without_end_do_not_keep_a_busy_caller_waiting() {
+    let mut scene = Scene::new(LineOptions { merged_items: 1, ..LineOptions::default() });
+    for _ in 0..2 {
+        scene.push("busy", Kind::Enqueue, 1).expect("room");
+    }
+    let slow = scene.next(LaneRole::Any).expect("work");
+    scene.line.done(&slow.ended(), Duration::from_millis(100));
+    // Each newcomer is gone after one statement, and another one waits by then.
+    scene.push("newcomer-0", Kind::Enqueue, 1).expect("room");
+    let mut before = 0;
+    for n in 1..1_000 {
+        scene.push(&format!("newcomer-{n}"), Kind::Enqueue, 1).expect("room");
+        let served = scene.next(LaneRole::Any).expect("work");
+        scene.line.done(&served.ended(), Duration::from_millis(1));
+        if served.caller.as_str() == "busy" {
+            break;
+        }
+        before = n;
+    }
+    assert!((1..=400).contains(&before), "{before} newcomers went first");
+}
+
+#[test]
 fn settling_lanes_take_nothing_else() {
     let mut scene = Scene::new(LineOptions::default());
     scene.push("a", Kind::Enqueue, 1).expect("room");

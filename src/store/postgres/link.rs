@@ -21,9 +21,7 @@ const NOTIFY: &str = include_str!("sql/notify.sql");
 const HAS_SCHEMA: &str = include_str!("sql/has_schema.sql");
 const APPLIED: &str = include_str!("sql/migrations.sql");
 const NOTE_MIGRATION: &str = include_str!("sql/note_migration.sql");
-
-/// The lock that keeps two processes from migrating at once; the number is arbitrary and ours for ever.
-const ONE_AT_A_TIME: &str = "select pg_advisory_xact_lock(5500148632171246573)";
+const ONE_AT_A_TIME: &str = include_str!("sql/one_at_a_time.sql");
 
 #[async_trait]
 impl Linking for PgSession {

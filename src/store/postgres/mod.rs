@@ -31,8 +31,9 @@ use super::{
 };
 use crate::model::{Caller, ReplicaId};
 
-/// Prepared statements that a connection keeps: some fifteen acts of the sixteen callers whose work it mostly runs.
-const STATEMENTS: usize = 256;
+/// Prepared statements that a connection keeps: some fifteen acts of the dozen callers that are busy at once. Past that the
+/// one used longest ago makes room, so that the server's memory for them is bounded too.
+const STATEMENTS: usize = 200;
 
 /// How to reach the database and what to ask of it.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     model::{Backoff, Caller, QueueId, QueueName, QueueSettings, time::micros},
     store::{
-        engine::{Backlog, Governing, QueueRow},
+        engine::{Backlog, Governing, NewQueues, QueueRow},
         error::EngineError,
     },
 };
@@ -27,13 +27,13 @@ impl Governing for PgSession {
         &mut self,
         caller: &Caller,
         names: &[QueueName],
-        create: Option<&QueueSettings>,
+        create: Option<&NewQueues>,
     ) -> Result<Vec<QueueRow>, EngineError> {
         let found = self.existing(caller, names).await?;
         let missing: Vec<&str> =
             names.iter().filter(|name| found.iter().all(|row| row.name != **name)).map(QueueName::as_str).collect();
-        let Some(settings) = create.filter(|_| !missing.is_empty()) else { return Ok(found) };
-        self.rows(caller, CREATE_QUEUES, settings_arguments(missing, settings)?).await?;
+        let Some(new) = create.filter(|_| !missing.is_empty()) else { return Ok(found) };
+        self.rows(caller, CREATE_QUEUES, creation_arguments(missing, new)?).await?;
         self.existing(caller, names).await
     }
 
@@ -58,7 +58,8 @@ impl PgSession {
     }
 }
 
-fn settings_arguments(names: Vec<&str>, settings: &QueueSettings) -> Result<Args, EngineError> {
+fn creation_arguments(names: Vec<&str>, new: &NewQueues) -> Result<Args, EngineError> {
+    let settings = &new.settings;
     let bound = |bound: Option<u64>| bound.map(|bound| narrow::<i64, _>(bound, "queue", "max_backlog")).transpose();
     Ok(Args::new()
         .with(names)
@@ -69,7 +70,8 @@ fn settings_arguments(names: Vec<&str>, settings: &QueueSettings) -> Result<Args
         .with(micros(settings.idempotency_retention))
         .with(micros(settings.dead_retention))
         .with(bound(settings.max_backlog_jobs)?)
-        .with(bound(settings.max_backlog_bytes)?))
+        .with(bound(settings.max_backlog_bytes)?)
+        .with(bound(Some(new.at_most))?))
 }
 
 fn queue(row: &PgRow) -> Result<QueueRow, EngineError> {

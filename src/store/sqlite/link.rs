@@ -94,7 +94,7 @@ pub(super) async fn last_instant(
 #[async_trait]
 impl Linking for SqliteSession {
     async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError> {
-        self.read(self.statement(caller, "select 1")).await?;
+        self.read(self.statement(caller, include_str!("sql/ping.sql"))).await?;
         // Only an idle lane is pinged, so this is the moment to give the log's space back.
         self.empty_log(caller).await
     }

@@ -9,7 +9,7 @@ use super::session::{SqliteSession, column, list, narrow};
 use crate::{
     model::{Backoff, Caller, QueueId, QueueName, QueueSettings, time::micros},
     store::{
-        engine::{Backlog, Governing, QueueRow},
+        engine::{Backlog, Governing, NewQueues, QueueRow},
         error::EngineError,
     },
 };
@@ -20,10 +20,10 @@ impl Governing for SqliteSession {
         &mut self,
         caller: &Caller,
         names: &[QueueName],
-        create: Option<&QueueSettings>,
+        create: Option<&NewQueues>,
     ) -> Result<Vec<QueueRow>, EngineError> {
         let found = self.named_queues(caller, names).await?;
-        let Some(settings) = create else {
+        let Some(new) = create else {
             return Ok(found);
         };
         let missing: Vec<&str> =
@@ -32,7 +32,7 @@ impl Governing for SqliteSession {
             return Ok(found); // the common case takes no lock and uses up no number
         }
         let now = self.begin(caller).await?;
-        let created = match self.create_queues(caller, &missing, settings).await {
+        let created = match self.create_queues(caller, &missing, new).await {
             Ok(()) => self.named_queues(caller, names).await,
             Err(error) => Err(error),
         };
@@ -62,12 +62,8 @@ impl SqliteSession {
         self.read(find).await?.iter().map(queue_row).collect()
     }
 
-    async fn create_queues(
-        &mut self,
-        caller: &Caller,
-        names: &[&str],
-        settings: &QueueSettings,
-    ) -> Result<(), EngineError> {
+    async fn create_queues(&mut self, caller: &Caller, names: &[&str], new: &NewQueues) -> Result<(), EngineError> {
+        let settings = &new.settings;
         let bound = |bound: Option<u64>| bound.map(|bound| i64::try_from(bound).unwrap_or(i64::MAX));
         let insert = self
             .statement(caller, include_str!("sql/create_queues.sql"))
@@ -79,7 +75,8 @@ impl SqliteSession {
             .bind(micros(settings.idempotency_retention))
             .bind(micros(settings.dead_retention))
             .bind(bound(settings.max_backlog_jobs))
-            .bind(bound(settings.max_backlog_bytes));
+            .bind(bound(settings.max_backlog_bytes))
+            .bind(bound(Some(new.at_most)));
         self.change(insert).await.map(drop)
     }
 }

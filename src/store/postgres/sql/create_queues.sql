@@ -1,4 +1,5 @@
--- Brings queues named $1 into being, with settings $2 to $9. Others may do the same at this moment: look again afterwards.
+-- Brings queues named $1 into being, with settings $2 to $9, all or none: there may be $10 queues. Others may do the same at
+-- this moment: look again afterwards.
 -- Those that exist are left out before, since a conflict would use up a number.
 insert into leasehold.queue (
     name, lease_duration, max_attempts, backoff_base, backoff_cap, idempotency_retention, dead_retention, max_backlog_jobs,
@@ -7,6 +8,9 @@ insert into leasehold.queue (
 select u.name, $2::bigint, $3::int, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint
 from unnest($1::text[]) u (name)
 where (select q.id from leasehold.queue q where q.name = u.name) is null
+    and cardinality($1::text[]) + (
+        select count(*) from (select q.id from leasehold.queue q where q.id > 0 limit $10::bigint) c
+    ) <= $10::bigint
 group by u.name
 order by u.name collate "C"
 on conflict (name) do nothing
