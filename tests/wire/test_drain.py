@@ -44,9 +44,9 @@ def test_readiness_fails_at_once_and_no_lease_is_granted_after_a_second(broker, 
     unready = threading.Event()
 
     def watch():
-        while broker.process.poll() is None and not unready.is_set():
-            if broker.get("/readyz")[0] != 200:
-                unready.set()
+        while broker.get("/readyz")[0] == 200:
+            pass
+        unready.set()
 
     watcher = threading.Thread(target=watch, daemon=True)
     begun = time.monotonic()
