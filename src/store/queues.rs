@@ -80,6 +80,7 @@ impl Queues {
         if known.is_none() {
             self.read(store, call, vec![name.clone()], None).await?;
         }
+        self.refresh_if_old(store); // a replica that only has consumers resolves nothing else
         Ok(self.state().rows.get(name).map(|(row, _)| row.clone()))
     }
 

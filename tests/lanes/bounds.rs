@@ -7,7 +7,7 @@ use leasehold::{
     store::{Store, StoreOptions, engine::NewQueues},
 };
 
-use super::stage::{Sql, Stage, call, calm, claim, job, lease, put, submit, until};
+use super::stage::{Sql, Stage, call, calm, claim, job, lease, put, queue, submit, until};
 
 fn is_full(refused: &Failure) -> bool {
     assert_eq!(refused.outcome, Outcome::NotApplied);
@@ -73,6 +73,20 @@ async fn queues_that_may_not_come_into_being_are_not_found(stage: Stage) {
     assert_eq!(sql.number("select count(*) from job").await, 0);
 }
 
+async fn a_replica_that_only_serves_consumers_hears_of_changed_settings(stage: Stage) {
+    let options = StoreOptions { queue_refresh: Duration::from_millis(20), ..StoreOptions::default() };
+    let producers = stage.store(options.clone()).await;
+    put(&producers, job("q", "first")).await;
+    let consumers = if stage.is_postgres() { stage.store(options).await } else { producers };
+    let lease = async || {
+        let known = consumers.queue(&queue("q")).await.expect("looked up").expect("it exists");
+        known.settings.lease_duration
+    };
+    assert_eq!(lease().await, Duration::from_secs(30));
+    stage.sql().await.run("update queue set lease_duration = 60000000 where name = 'q'").await;
+    until("the settings are read anew", async || lease().await == Duration::from_mins(1)).await;
+}
+
 /// A reader waits for a writer on PostgreSQL alone, and there only for one that changes the table itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_count_that_takes_long_keeps_nobody_past_its_deadline_and_no_other_queue() {
@@ -88,6 +102,7 @@ async fn a_count_that_takes_long_keeps_nobody_past_its_deadline_and_no_other_que
         refused("q").await && refused("other").await
     })
     .await;
+    sql.run("delete from job").await; // what came in while a bound was not known yet
     // A count is fresh for a second.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
 
@@ -133,5 +148,6 @@ on_both_engines!(
     a_full_queue_refuses_and_takes_jobs_again_once_it_has_room,
     a_bound_on_bytes_counts_payloads,
     queues_that_may_not_come_into_being_are_not_found,
+    a_replica_that_only_serves_consumers_hears_of_changed_settings,
     a_job_for_a_queue_past_their_bound_is_refused_and_known_queues_go_on,
 );
