@@ -7,7 +7,7 @@ use leasehold::dispatch::{Dispatch, DispatchOptions, Frame};
 use super::broker::{Broker, Consumer, call, jobs, lease_of, spec};
 use crate::lanes::{
     proxy::Mode,
-    stage::{Stage, few_lanes, until},
+    stage::{Stage, one_lane, until},
 };
 
 /// Reads until a heartbeat says this of claims.
@@ -45,7 +45,10 @@ async fn a_stream_stays_open_through_an_outage_and_says_that_claims_fail() {
 async fn what_a_claim_leased_whose_answer_was_lost_comes_without_an_attempt() {
     let stage = Stage::postgres_behind_a_proxy().await;
     // One lane and nothing else on it, so that the claim is what the proxy loses the answer of.
-    let store = stage.store(few_lanes()).await;
+    // It has prepared the claim before, and does not ask whether it lives: it would not hear the answers.
+    let mut one = one_lane();
+    one.lanes.fresh_for = Duration::from_hours(1);
+    let store = stage.store(one).await;
     let options = DispatchOptions { look_interval: Duration::from_hours(1), ..DispatchOptions::default() };
     let dispatch = Dispatch::start(store.clone(), options, "test".to_owned());
     let mut consumer = Consumer::new(dispatch.open(spec(&["orders"], 5)).expect("a stream"));
