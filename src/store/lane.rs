@@ -18,6 +18,9 @@ use super::{
 };
 use crate::model::Caller;
 
+/// Applying migrations takes at most this long; each of their statements has the database's own limit.
+const MIGRATING: Duration = Duration::from_secs(600);
+
 /// The life of a lane. Ends when the line is closed and empty.
 pub(super) async fn run(lanes: Arc<Lanes>, index: usize, role: LaneRole) {
     let mut pause = lanes.options.reconnect_min;
@@ -60,7 +63,10 @@ async fn open(lanes: &Lanes, index: usize, role: LaneRole) -> Result<Box<dyn Ses
         .await
         .map_err(|_| EngineError::Unavailable(format!("no connection within {limit:?}")))??;
     if index == 0 && !*lanes.schema.borrow() {
-        schema::prepare(lanes.engine.as_ref(), session.as_mut(), lanes.options.migrate).await?;
+        let limit = if lanes.options.migrate { MIGRATING } else { lanes.options.statement_deadline };
+        timeout(limit, schema::prepare(lanes.engine.as_ref(), session.as_mut(), lanes.options.migrate))
+            .await
+            .map_err(|_| EngineError::Unavailable(format!("the schema was not known within {limit:?}")))??;
         lanes.schema.send_replace(true);
     }
     Ok(session)
