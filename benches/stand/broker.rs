@@ -17,6 +17,9 @@ use tokio::{
 
 use super::{Outcome, postgres::free_port};
 
+/// How the names of options begin in the environment.
+const OPTION: &str = "LEASEHOLD_";
+
 pub(crate) struct Broker {
     process: Child,
     address: SocketAddr,
@@ -31,6 +34,11 @@ impl Broker {
         let (address, http, directory) = (local(free_port()?), local(free_port()?), tempfile::tempdir()?);
         let log = File::create(directory.path().join("broker.log"))?;
         let mut command = Command::new(program);
+        // What is set for the one who measures is not for the broker that is measured.
+        for name in std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with(OPTION))
+        {
+            command.env_remove(name);
+        }
         command
             .args(["serve", "--migrate"])
             .env("LEASEHOLD_DATABASE_URL", database)

@@ -11,6 +11,7 @@ As a program: python -m faults.checker DIRECTORY
 
 import json
 import sys
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
@@ -318,10 +319,12 @@ def outcomes(history, report):
 
 
 def returns(history, report, reaper_interval):
-    """I11: how long after its lease's end a job came back, outside of faults."""
+    """I11: how long after its lease's end a job came back, outside of faults. Ready again, it stands behind the jobs that
+    were ready before it: while such are still being delivered, a wait says nothing about the reaper."""
     if history.clock is None:
         return
     offset = history.clock["t"] - history.clock["database"]
+    fresh = sorted((grant["granted"], grant["due"]) for grant in history.grants if grant["number"] == 1)
     late = []
     for job, grants in history.by_job.items():
         for earlier, later in zip(grants, grants[1:]):
@@ -333,7 +336,9 @@ def returns(history, report, reaper_interval):
                 continue
             wait = (end - begin) / 1e6
             late.append(wait)
-            if wait > reaper_interval + 1.0:
+            deadline = earlier["expires"] + round((reaper_interval + 1.0) * 1e6)
+            between = fresh[bisect_left(fresh, (deadline, 0)):bisect_left(fresh, (later["granted"], 0))]
+            if later["granted"] > deadline and not any(due < deadline for _, due in between):
                 report.breaks("I11", "late-return", f"job {job} came back {wait:.3f} s after its lease ended")
     late.sort()
     if late:
