@@ -10,7 +10,7 @@ use super::{
     scene::{Scene, dice},
     trouble,
 };
-use crate::lanes::stage::{Sql, Stage};
+use crate::lanes::stage::{Sql, Stage, until};
 
 const PRODUCERS: u64 = 4;
 const CONSUMERS: u64 = 5;
@@ -53,6 +53,14 @@ async fn stress(stage: Stage, keys: usize) {
 
     // The length of the run; nothing is waited for.
     tokio::time::sleep(length()).await;
+    if scene.stage.is_postgres() {
+        // Chance decides how soon enough went wrong to show anything.
+        until("enough transactions rolled back and leases expired", async || {
+            let sums = scene.history.sums();
+            sums.never > 5 && sums.expired > 2
+        })
+        .await;
+    }
     scene.calm_down();
     producers.join_all().await;
     let cut = match cutting {
@@ -80,10 +88,7 @@ async fn stress(stage: Stage, keys: usize) {
     assert_eq!(sums.conflicts, 0, "nobody waits for anybody for long");
     assert!(sums.stored > 50 && sums.grants > sums.stored, "too little happened to show anything: {sums:?}");
     if scene.stage.is_postgres() {
-        assert!(
-            sums.never > 5 && sums.expired > 2 && cut > 5,
-            "too little went wrong to show anything: {sums:?} {cut}"
-        );
+        assert!(cut > 2, "too little went wrong to show anything: {sums:?} {cut}");
         no_deadlock(&scene.stage, &mut sql).await;
     }
 }
