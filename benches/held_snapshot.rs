@@ -33,6 +33,9 @@ const ROUNDS: usize = 3;
 /// Jobs that find the server's caches, the plans and the table's first pages cold.
 const WARM_UP: u64 = 20_000;
 const LEASE: Duration = Duration::from_secs(5);
+/// The broker must notice that a round's streams are gone: what the next round stores would else be sent to one of them, and
+/// come back only with the end of its lease.
+const PARTING: Duration = Duration::from_millis(250);
 /// How long the statements of the idle broker are watched.
 const WATCHED: Duration = Duration::from_secs(15);
 
@@ -206,6 +209,7 @@ impl Case {
         let (server, own) = usage()?;
         let drained = workers().drain(address, jobs).await?;
         let (server_after, own_after) = usage()?;
+        tokio::time::sleep(PARTING).await;
         stop.cancel();
         if let Some(trickle) = trickle {
             trickle.await??;
