@@ -173,6 +173,13 @@ def stub(broker):
 
 
 @pytest.fixture
+def admin(broker):
+    """The operators' service of that broker, on a connection of the test's own."""
+    yield broker.admin()
+    broker.hang_up()
+
+
+@pytest.fixture
 def cluster(work):
     """A PostgreSQL of the test's own, to be killed and paused."""
     made = Cluster(needed("LEASEHOLD_TEST_POSTGRES_BIN"), work / "cluster").create().start()

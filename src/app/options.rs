@@ -38,6 +38,8 @@ pub(super) fn store(config: &Config, metrics: &Metrics) -> StoreOptions {
         acquire_timeout: lanes.acquire_timeout,
         auto_create_queues: config.broker.auto_create_queues,
         new_queues: NewQueues { settings: config.queue_settings(), at_most: config.queues.at_most },
+        queue_refresh: config.queues.refresh_interval,
+        purge_step: config.queues.purge_step,
         ledger_callers: config.callers.in_ledger,
         metrics: Some(metrics.clone()),
         ..StoreOptions::default()
@@ -57,6 +59,7 @@ pub(super) fn dispatch(config: &Config) -> DispatchOptions {
         frame_bytes: streams.frame_bytes,
         claim_cursor: config.broker.claim_cursor,
         reconcile_interval: streams.reconcile_interval,
+        settings_interval: config.queues.refresh_interval,
         drain_limit: for_calls(config),
         ..DispatchOptions::default()
     }
@@ -68,6 +71,7 @@ pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
     UpkeepOptions {
         reaper_interval: upkeep.reaper_interval,
         arrivals_interval: upkeep.arrivals_interval,
+        expiry_interval: upkeep.expiry_interval,
         pruner_interval: upkeep.prune_interval,
         step: upkeep.batch,
         floors: config.broker.claim_cursor,

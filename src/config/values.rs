@@ -33,6 +33,7 @@ impl Config {
             dead_retention: queues.dead_retention,
             max_backlog_jobs: queues.max_backlog_jobs,
             max_backlog_bytes: queues.max_backlog_bytes.map(|bytes| bytes as u64),
+            ..QueueSettings::default()
         }
     }
 }

@@ -128,6 +128,10 @@ fn start(act: Act, store: &Store, works: &mut JoinSet<Done>) {
             let result = caught(store.inspect(leases.clone())).await;
             Done::Inspect { leases, result }
         })),
+        Act::ReadSettings(names) => drop(works.spawn(async move {
+            let result = caught(store.queues_now(names.clone())).await;
+            Done::ReadSettings { names, result }
+        })),
         Act::Resolve { number, names } => drop(works.spawn(async move {
             let results = join_all(names.into_iter().map(|name| async {
                 let result = caught(store.queue(&name)).await;

@@ -17,8 +17,8 @@ use tokio::sync::{Notify, futures::Notified};
 
 use super::{buffer::Returned, stream::Opening};
 use crate::{
-    model::{QueueId, StreamNumber},
-    store::engine::LeaseRef,
+    model::{QueueId, QueueName, StreamNumber},
+    store::engine::{LeaseRef, QueueRow},
 };
 
 /// Hints of one kind that are kept between two turns.
@@ -42,6 +42,10 @@ pub(super) struct Mail {
     pub(super) reaped: Vec<LeaseRef>,
     /// Queues in which this many jobs became ready on this replica.
     pub(super) ready: BTreeMap<QueueId, usize>,
+    /// Queues whose settings were changed on this replica, which an operator does.
+    pub(super) changed: Vec<QueueRow>,
+    /// Queues that were deleted on this replica.
+    pub(super) deleted: Vec<QueueName>,
     /// Queues in which a job becomes ready then.
     pub(super) due: Vec<(QueueId, Instant)>,
 }

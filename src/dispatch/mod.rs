@@ -36,6 +36,8 @@
 //!   Enqueue of this replica, a wake-up, a sighting or a due time makes it hot.
 //! - **hot**: jobs may be ready. Every (queue, caller) with a waiting stream claims, one claim at a time, until one comes
 //!   back short and nothing was said meanwhile. A failed claim pauses its (queue, caller), longer each time.
+//! - **paused**: by an operator, or since it is being deleted: nothing is claimed, and what a claim under way brings goes back.
+//!   It stays hot or cold beneath that. Settings are read every few seconds; a deleted queue becomes absent.
 //!
 //! A wake-up changes only what is looked at, never what is believed: credit comes back when the database says so, or when the
 //! settlement went through this replica.
@@ -79,10 +81,10 @@ pub use self::{
     stream::{LeaseStream, StreamSpec},
 };
 use crate::{
-    model::{Failure, JobId, LeaseToken, QueueId, Reason, ReplicaId, StreamNumber},
+    model::{Failure, JobId, LeaseToken, QueueId, QueueName, Reason, ReplicaId, StreamNumber},
     store::{
         Store,
-        engine::{LeaseRef, ReapedLease, Wake},
+        engine::{LeaseRef, QueueRow, ReapedLease, Wake},
     },
 };
 
@@ -214,6 +216,21 @@ impl Dispatch {
                 }
             }
         });
+    }
+
+    /// A queue's settings were changed through this replica: they hold here at once.
+    pub fn changed(&self, row: QueueRow) {
+        self.shared.inbox.hint(|mail| &mut mail.changed, [row]);
+    }
+
+    /// A queue was deleted through this replica. Its streams wait for another one of its name.
+    pub fn deleted(&self, name: QueueName) {
+        self.shared.inbox.hint(|mail| &mut mail.deleted, [name]);
+    }
+
+    /// This process's name for operators.
+    pub fn broker(&self) -> &str {
+        &self.broker
     }
 
     /// The reaper took these leases; in `readied` the next job of a key became ready.

@@ -40,6 +40,8 @@ pub struct DispatchOptions {
     pub claim_cursor: bool,
     /// How often leases of streams without credit are compared with the database.
     pub reconcile_interval: Duration,
+    /// How often the settings of queues that streams ask for are read.
+    pub settings_interval: Duration,
     /// How long [`super::Dispatch::drain`] waits for streams to be read to their end.
     pub drain_limit: Duration,
 }
@@ -64,6 +66,7 @@ impl Default for DispatchOptions {
             frame_bytes: 1 << 20,
             claim_cursor: true,
             reconcile_interval: Duration::from_secs(1),
+            settings_interval: Duration::from_secs(5),
             drain_limit: Duration::from_secs(10),
         }
     }

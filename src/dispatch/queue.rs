@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::{cursor::Cursor, pace::Pace};
-use crate::model::{Caller, QueueName, StreamNumber};
+use crate::{
+    model::{Caller, QueueName, StreamNumber},
+    store::engine::QueueRow,
+};
 
 /// Due times that are remembered; later ones are found by looking.
 const DUES: usize = 64;
@@ -15,10 +18,12 @@ const DUES: usize = 64;
 #[derive(Debug)]
 pub(super) struct KnownQueue {
     pub(super) name: QueueName,
+    /// Of its row, so that older news of it is told from newer.
+    pub(super) version: i64,
     /// Of leases for streams that ask for none.
     pub(super) lease_duration: Duration,
-    /// When to read the settings again.
-    pub(super) refresh_at: Instant,
+    /// Nothing is claimed from it.
+    pub(super) paused: bool,
     pub(super) cursor: Cursor,
     pub(super) pace: Pace,
     /// Jobs may be ready here, as far as we know.
@@ -44,11 +49,12 @@ pub(super) struct KnownQueue {
 }
 
 impl KnownQueue {
-    pub(super) fn new(name: QueueName, lease_duration: Duration, now: Instant, refresh_at: Instant) -> Self {
+    pub(super) fn new(row: &QueueRow, now: Instant) -> Self {
         Self {
-            name,
-            lease_duration,
-            refresh_at,
+            name: row.name.clone(),
+            version: row.version,
+            lease_duration: row.settings.lease_duration,
+            paused: row.is_paused(),
             cursor: Cursor::START,
             pace: Pace::START,
             hot: false,
@@ -63,6 +69,21 @@ impl KnownQueue {
             claimed_since_look: false,
             empty_as_of: 0,
         }
+    }
+
+    /// Takes in its row, unless a later one is known already. Says whether claims may go on that could not before.
+    pub(super) fn learn(&mut self, row: &QueueRow) -> bool {
+        if row.version < self.version {
+            return false;
+        }
+        self.version = row.version;
+        self.lease_duration = row.settings.lease_duration;
+        std::mem::replace(&mut self.paused, row.is_paused()) && !self.paused
+    }
+
+    /// Whether jobs may be had here now, as far as we know.
+    pub(super) fn gives(&self) -> bool {
+        self.hot && !self.paused
     }
 
     /// A stream asks for this queue.
@@ -98,6 +119,11 @@ impl KnownQueue {
     /// Whether a claim is under way.
     pub(super) fn is_claiming(&self) -> bool {
         self.groups.values().any(|group| group.claiming)
+    }
+
+    /// Whether a stream here may still take what became ready here.
+    pub(super) fn takes_its_own(&self) -> bool {
+        !self.paused && (self.has_waiting() || self.is_claiming())
     }
 
     /// Remembers that a job becomes ready then, unless enough earlier ones are known.
@@ -143,21 +169,41 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Whether a claim may begin, given whether its queue may have jobs.
-    pub(super) fn may_claim(&self, hot: bool) -> bool {
-        (hot || self.asked) && !self.waiting.is_empty() && !self.claiming && self.retry_at.is_none()
+    /// Whether a claim may begin, given whether its queue may have jobs, and is paused.
+    pub(super) fn may_claim(&self, hot: bool, paused: bool) -> bool {
+        (hot || self.asked) && !paused && !self.waiting.is_empty() && !self.claiming && self.retry_at.is_none()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{QueueId, QueueSettings};
+
+    fn row(version: i64, paused: bool) -> QueueRow {
+        let name = QueueName::parse("queue", "q").expect("a name");
+        let settings = QueueSettings { paused, ..QueueSettings::default() };
+        QueueRow { id: QueueId(1), name, settings, version, closing: false }
+    }
+
+    #[test]
+    fn news_of_a_queue_counts_unless_later_news_came_before() {
+        let mut queue = KnownQueue::new(&row(3, false), Instant::now());
+        assert!(!queue.learn(&row(4, true)));
+        assert!(queue.paused);
+        assert!(!queue.learn(&row(3, false)), "an older look at it");
+        assert!(queue.paused);
+        assert!(queue.learn(&row(5, false)), "claims may go on");
+        assert!(!queue.learn(&row(6, false)), "they could before");
+        let closing = QueueRow { closing: true, ..row(7, false) };
+        queue.learn(&closing);
+        assert!(queue.paused, "what is being deleted is not leased");
+    }
 
     #[test]
     fn the_earliest_due_times_are_remembered() {
         let now = Instant::now();
-        let name = QueueName::parse("queue", "q").expect("a name");
-        let mut queue = KnownQueue::new(name, Duration::from_secs(30), now, now);
+        let mut queue = KnownQueue::new(&row(0, false), now);
         for second in (1..=100).rev() {
             queue.remember_due(now + Duration::from_secs(second));
         }

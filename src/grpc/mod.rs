@@ -3,7 +3,10 @@
 //! [`Api::new`] puts the services together, [`Server`] serves them, [`Health`] keeps the health service honest. Only
 //! `convert` knows both wire and model values, only `status` makes failures as the wire has them.
 
+mod admin;
+mod audit;
 mod connection;
+mod connections;
 mod convert;
 mod health;
 mod layers;
@@ -11,6 +14,8 @@ mod preface;
 mod queue;
 mod server;
 mod status;
+mod steps;
+mod unary;
 
 use std::{
     convert::Infallible,
@@ -35,7 +40,10 @@ use crate::{
     model::Limits,
     store::Store,
     telemetry::Metrics,
-    v1::{self, queue_service_server::QueueServiceServer},
+    v1::{
+        self, connection_service_server::ConnectionServiceServer, queue_admin_service_server::QueueAdminServiceServer,
+        queue_service_server::QueueServiceServer,
+    },
 };
 
 /// Bounds on calls.
@@ -79,8 +87,12 @@ impl Api {
         ready: watch::Receiver<bool>,
     ) -> (Self, Health) {
         let (reporter, health) = tonic_health::server::health_reporter();
+        let admin = admin::AdminApi::new(store.clone(), dispatch.clone(), &options);
+        let connections = connections::ConnectionsApi::new(store.clone());
         let queue = queue::QueueApi::new(store, dispatch, options.limits);
         let routes = Routes::new(QueueServiceServer::new(queue).max_decoding_message_size(options.request_bytes))
+            .add_service(QueueAdminServiceServer::new(admin).max_decoding_message_size(options.request_bytes))
+            .add_service(ConnectionServiceServer::new(connections).max_decoding_message_size(options.request_bytes))
             .add_service(health)
             .add_service(reflection().build_v1().expect("the descriptor set that is compiled in is whole"))
             .add_service(reflection().build_v1alpha().expect("the descriptor set that is compiled in is whole"))

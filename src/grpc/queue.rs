@@ -15,6 +15,7 @@ use super::{
     convert::{self, Origin, Tokens},
     layers::{CallScope, PANICKED, call_trace},
     status,
+    unary::{Unary, scope},
 };
 use crate::{
     dispatch::Dispatch,
@@ -119,26 +120,6 @@ fn both<A, B>(a: Result<A, Failure>, b: Result<B, Failure>) -> Result<(A, B), Fa
         (Ok(a), Ok(b)) => Ok((a, b)),
         (Err(a), Err(b)) => Err(Failure::invalid(a.invalid.into_iter().chain(b.invalid).collect())),
         (Err(failure), _) | (_, Err(failure)) => Err(failure),
-    }
-}
-
-/// What the layers found out about the call.
-fn scope<T>(request: &Request<T>) -> CallScope {
-    request.extensions().get::<CallScope>().expect("the layers stand before every service").clone()
-}
-
-/// One unary call: what it runs for, and how its failures are told.
-struct Unary(CallScope);
-
-impl Unary {
-    fn of<T>(request: &Request<T>) -> (Self, Call) {
-        let scope = scope(request);
-        let call = Call { caller: scope.caller.clone(), deadline: scope.deadline };
-        (Self(scope), call)
-    }
-
-    fn answer<T>(&self, answer: Result<T, Failure>) -> Result<Response<T>, Status> {
-        answer.map(Response::new).map_err(|failure| status::of(&failure, self.0.id, Some(self.0.deadline)))
     }
 }
 

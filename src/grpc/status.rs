@@ -44,6 +44,9 @@ pub(super) fn of(failure: &Failure, id: RequestId, deadline: Option<Instant>) ->
         Reason::NotFound => {
             details.set_resource_info("queue", subject, "", failure.message.as_str());
         }
+        Reason::QueueNotEmpty => {
+            details.add_precondition_failure_violation("QUEUE_EMPTY", subject, failure.message.as_str());
+        }
         Reason::InvalidField if failure.invalid.is_empty() => {
             // A rule of the database's own, which knows no field of ours.
             details.add_bad_request_violation("request", failure.message.as_str());
@@ -75,12 +78,15 @@ fn code(reason: Reason, deadline: Option<Instant>) -> Code {
         Reason::Unimplemented => Code::Unimplemented,
         Reason::KeyReused => Code::AlreadyExists,
         Reason::CallerBudget | Reason::StreamLimit | Reason::QueueFull => Code::ResourceExhausted,
+        Reason::QueueNotEmpty => Code::FailedPrecondition,
         Reason::Conflict => Code::Aborted,
         Reason::Deadline => Code::DeadlineExceeded,
         Reason::OutcomeUnknown if deadline.is_some_and(|deadline| deadline <= Instant::now()) => Code::DeadlineExceeded,
-        Reason::Overloaded | Reason::Draining | Reason::DatabaseUnavailable | Reason::OutcomeUnknown => {
-            Code::Unavailable
-        }
+        Reason::Disabled
+        | Reason::Overloaded
+        | Reason::Draining
+        | Reason::DatabaseUnavailable
+        | Reason::OutcomeUnknown => Code::Unavailable,
         Reason::Internal => Code::Internal,
     }
 }

@@ -40,6 +40,10 @@ pub enum Reason {
     StreamLimit,
     /// The queue holds as much as it may.
     QueueFull,
+    /// The queue takes no jobs: switched off by an operator, or about to be deleted.
+    Disabled,
+    /// A queue that is to be deleted has live jobs.
+    QueueNotEmpty,
     /// More work than the lanes can take, or a statement past its time.
     Overloaded,
     /// The replica is going away.
@@ -58,7 +62,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason there is.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::InvalidField,
         Self::NotFound,
         Self::Unimplemented,
@@ -66,6 +70,8 @@ impl Reason {
         Self::CallerBudget,
         Self::StreamLimit,
         Self::QueueFull,
+        Self::Disabled,
+        Self::QueueNotEmpty,
         Self::Overloaded,
         Self::Draining,
         Self::DatabaseUnavailable,
@@ -85,6 +91,8 @@ impl Reason {
             Self::CallerBudget => "CALLER_BUDGET",
             Self::StreamLimit => "STREAM_LIMIT",
             Self::QueueFull => "QUEUE_FULL",
+            Self::Disabled => "DISABLED",
+            Self::QueueNotEmpty => "QUEUE_NOT_EMPTY",
             Self::Overloaded => "OVERLOADED",
             Self::Draining => "DRAINING",
             Self::DatabaseUnavailable => "DATABASE_UNAVAILABLE",

@@ -4,6 +4,7 @@
 
 pub mod backoff;
 pub mod caller;
+pub mod count;
 pub mod failure;
 pub mod invalid;
 pub mod job;
@@ -11,11 +12,13 @@ pub mod key;
 pub mod lease;
 pub mod limits;
 pub mod queue;
+pub mod state;
 pub mod time;
 pub mod trace;
 
 pub use backoff::Backoff;
 pub use caller::Caller;
+pub use count::Count;
 pub use failure::{Failure, Outcome, Reason};
 pub use invalid::Invalid;
 pub use job::{Headers, JobId, NewJob, Priority, Start};
@@ -23,5 +26,6 @@ pub use key::Key;
 pub use lease::{LeaseId, LeaseToken, NackAction, ReplicaId, StreamNumber};
 pub use limits::Limits;
 pub use queue::{QueueId, QueueName, QueueSettings};
+pub use state::JobState;
 pub use time::Timestamp;
 pub use trace::TraceContext;

@@ -45,6 +45,10 @@ pub struct QueueId(pub i32);
 /// How a queue treats its jobs. Kept in the database, so that all replicas agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSettings {
+    /// No job of it is leased.
+    pub paused: bool,
+    /// It takes no jobs in, for this reason.
+    pub disabled_reason: Option<String>,
     /// Length of a lease where the stream asks for none.
     pub lease_duration: Duration,
     /// Leases granted before a job is dead, where the job says nothing.
@@ -59,11 +63,17 @@ pub struct QueueSettings {
     pub max_backlog_jobs: Option<u64>,
     /// Payload bytes of live jobs at most; no bound where absent.
     pub max_backlog_bytes: Option<u64>,
+    /// A job that is ready for longer is dead; no bound where absent.
+    pub time_to_live: Option<Duration>,
+    /// How long an acked job is kept; not at all where absent.
+    pub acked_retention: Option<Duration>,
 }
 
 impl Default for QueueSettings {
     fn default() -> Self {
         Self {
+            paused: false,
+            disabled_reason: None,
             lease_duration: Duration::from_secs(30),
             max_attempts: 20,
             backoff: Backoff::default(),
@@ -71,6 +81,8 @@ impl Default for QueueSettings {
             dead_retention: Duration::from_secs(14 * 24 * 3600),
             max_backlog_jobs: None,
             max_backlog_bytes: None,
+            time_to_live: None,
+            acked_retention: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Microseconds since 1970-01-01T00:00:00Z by the database's clock. The broker's own clock never makes one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {

@@ -13,6 +13,7 @@ use super::{
     engine::Session,
     error::EngineError,
     request::{Ask, Request, Single, Ticket},
+    statement::Statement,
 };
 use crate::model::{Failure, Reason};
 
@@ -33,7 +34,7 @@ impl Store {
     }
 
     /// Runs one act on its own.
-    pub(super) async fn single<A, F>(&self, call: &Call, reads: bool, act: F) -> Result<A, Failure>
+    pub(super) async fn single<A, F>(&self, call: &Call, statement: Statement, act: F) -> Result<A, Failure>
     where
         A: Send + 'static,
         F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Send + 'static,
@@ -51,7 +52,7 @@ impl Store {
                     for_the_lane
                 })
             }),
-            reads,
+            statement,
             ticket: ticket.clone(),
             queued_at: Instant::now(),
         };

@@ -14,6 +14,7 @@ use tokio::{sync::Mutex as AsyncMutex, time::timeout_at};
 use super::{
     Call, Store,
     engine::{Backlog, JobRow, QueueRow},
+    statement::Statement,
 };
 use crate::model::{Caller, Failure, QueueId, Reason};
 
@@ -61,6 +62,11 @@ impl Backlogs {
         Arc::clone(counts.entry(queue).or_default())
     }
 
+    /// The queue is gone.
+    pub(super) fn forget(&self, queue: QueueId) {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).remove(&queue);
+    }
+
     /// Admits the addition or answers `QUEUE_FULL`. One asker counts, the others wait for its count.
     pub(super) async fn admit(
         &self,
@@ -101,7 +107,7 @@ async fn measure(store: &Store, call: &Call, queue: &QueueRow) -> Result<Count, 
     let (id, most) = (queue.id, queue.settings.max_backlog_jobs.map_or(u64::MAX, |bound| bound.saturating_add(1)));
     let started = Instant::now();
     let backlog = store
-        .single(&counting, true, move |session| {
+        .single(&counting, Statement::reading("measure_backlog"), move |session| {
             Box::pin(async move { session.measure_backlog(&caller, id, most).await })
         })
         .await?;

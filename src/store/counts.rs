@@ -71,4 +71,11 @@ impl Counts {
             metrics.reaped(reaped.leases.len(), reaped.leases.iter().filter(|lease| lease.dead).count());
         }
     }
+
+    /// Jobs died that nobody leased within their queue's time to live.
+    pub(super) fn expired(&self, jobs: usize) {
+        if let Some(metrics) = &self.0 {
+            metrics.expired(jobs);
+        }
+    }
 }

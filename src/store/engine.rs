@@ -7,6 +7,8 @@
 //!
 //! Sessions hold no policy: no retries, spans, metrics or merging. Those are in the facade, once for all engines.
 
+mod governing;
+mod purging;
 mod settling;
 
 use std::time::Duration;
@@ -14,11 +16,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use self::settling::{AckedRow, ExtendRow, ExtendedRow, Held, LeaseRef, LeaseState, NackRow, NackedRow, Settling};
+pub use self::{
+    governing::{Backlog, CountSpot, Governing, NewQueues, QueueCounts, QueueRow},
+    purging::{PurgeCount, PurgePlace, PurgeStep, Purged, Purging},
+    settling::{AckedRow, ExtendRow, ExtendedRow, Held, LeaseRef, LeaseState, NackRow, NackedRow, Settling},
+};
 use super::error::EngineError;
 use crate::model::{
-    Caller, Headers, JobId, Key, LeaseId, NewJob, Priority, QueueId, QueueName, QueueSettings, ReplicaId, Timestamp,
-    TraceContext,
+    Caller, Headers, JobId, Key, LeaseId, NewJob, Priority, QueueId, ReplicaId, Timestamp, TraceContext,
 };
 
 /// A database of one kind.
@@ -58,9 +63,9 @@ pub enum LaneRole {
 }
 
 /// One connection and the acts that run on it.
-pub trait Session: Enqueueing + Claiming + Settling + Maintaining + Governing + Linking {}
+pub trait Session: Enqueueing + Claiming + Settling + Maintaining + Governing + Purging + Linking {}
 
-impl<T: Enqueueing + Claiming + Settling + Maintaining + Governing + Linking> Session for T {}
+impl<T: Enqueueing + Claiming + Settling + Maintaining + Governing + Purging + Linking> Session for T {}
 
 /// How long a statement may wait for a row that another one holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +83,8 @@ pub trait Enqueueing: Send {
     ///
     /// An idempotency key that is known and not expired makes its row a duplicate, which is written to the key's hits; so
     /// does one that comes twice in the batch. Other content under it: [`EngineError::KeyReused`].
+    ///
+    /// A queue that is disabled, being deleted or gone takes no job: [`EngineError::QueueClosed`].
     async fn enqueue(
         &mut self,
         caller: &Caller,
@@ -228,6 +235,26 @@ pub trait Maintaining: Send {
 
     /// Removes idempotency keys past their retention, `limit` at most; says how many.
     async fn prune_keys(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError>;
+
+    /// Removes acked jobs past their retention, `limit` at most; says how many.
+    async fn prune_acked(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError>;
+
+    /// Queues that have a time to live, by their numbers from behind `after` on, `limit` at most. Reads alone.
+    async fn expiring_queues(
+        &mut self,
+        caller: &Caller,
+        after: QueueId,
+        limit: usize,
+    ) -> Result<Vec<QueueId>, EngineError>;
+
+    /// Makes jobs dead that were ready for longer than their queue's time to live: of each of these queues from its floor
+    /// on, `limit` at most together; rows that others hold are passed over. A freed ordering key's next job becomes ready.
+    async fn expire(
+        &mut self,
+        caller: &Caller,
+        queues: &[(QueueId, Timestamp)],
+        limit: usize,
+    ) -> Result<Expired, EngineError>;
 }
 
 /// What a pass over the arrivals found.
@@ -272,65 +299,23 @@ pub struct Pruned {
     pub floor: Timestamp,
 }
 
-/// Queues as such.
-#[async_trait]
-pub trait Governing: Send {
-    /// The named queues, in no particular order. Those that do not exist come into being where `create` is given and leaves
-    /// room for all of them, and are left out otherwise. Acts of the same moment may pass its bound by what each creates.
-    async fn find_queues(
-        &mut self,
-        caller: &Caller,
-        names: &[QueueName],
-        create: Option<&NewQueues>,
-    ) -> Result<Vec<QueueRow>, EngineError>;
-
-    /// Live jobs of a queue and their payload bytes, counted up to `jobs_at_most` jobs.
-    async fn measure_backlog(
-        &mut self,
-        caller: &Caller,
-        queue: QueueId,
-        jobs_at_most: u64,
-    ) -> Result<Backlog, EngineError>;
-}
-
-/// A queue as the database knows it.
+/// What a pass over jobs past their time to live found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueRow {
-    /// Its number.
-    pub id: QueueId,
-    /// Its name.
-    pub name: QueueName,
-    /// How it treats its jobs.
-    pub settings: QueueSettings,
-}
-
-/// Under which terms queues come into being.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewQueues {
-    /// Their settings.
-    pub settings: QueueSettings,
-    /// Queues that there may be, old and new together.
-    pub at_most: u64,
-}
-
-impl Default for NewQueues {
-    fn default() -> Self {
-        Self { settings: QueueSettings::default(), at_most: 10_000 }
-    }
-}
-
-/// What waits in a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backlog {
-    /// Live jobs.
-    pub jobs: u64,
-    /// Their payload bytes.
-    pub bytes: u64,
+pub struct Expired {
+    /// Jobs that are dead now.
+    pub jobs: usize,
+    /// Queues in which the next job of a key became ready.
+    pub readied: Vec<QueueId>,
+    /// For each queue asked about, in order: where the next pass may begin.
+    pub floors: Vec<Timestamp>,
 }
 
 /// The connection as such, and the schema behind it.
 #[async_trait]
 pub trait Linking: Send {
+    /// The database's version, as it says it.
+    async fn version(&mut self, caller: &Caller) -> Result<String, EngineError>;
+
     /// Asks the database for nothing, to see that it answers.
     async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError>;
 

@@ -31,6 +31,9 @@ pub enum EngineError {
         /// Place in the batch.
         index: usize,
     },
+    /// A queue of the batch takes no jobs: it is disabled, being deleted or gone. What is remembered of queues is out of date.
+    #[error("a queue takes no jobs any more")]
+    QueueClosed,
     /// The database cannot carry the promises: version, settings or schema. Says what to change.
     #[error("{0}")]
     Unfit(String),
@@ -50,6 +53,7 @@ impl EngineError {
             Self::NotSent(_) => "not_sent",
             Self::Unknown(_) => "unknown",
             Self::KeyReused { .. } => "key_reused",
+            Self::QueueClosed => "queue_closed",
             Self::Unfit(_) => "unfit",
             Self::Bug(_) => "bug",
         }
@@ -62,7 +66,10 @@ impl EngineError {
 
     /// Whether merged requests may be run again in halves.
     pub fn may_be_halved(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Conflict(_) | Self::TimedOut(_) | Self::KeyReused { .. })
+        matches!(
+            self,
+            Self::Refused(_) | Self::Conflict(_) | Self::TimedOut(_) | Self::KeyReused { .. } | Self::QueueClosed
+        )
     }
 }
 
@@ -92,6 +99,10 @@ impl From<EngineError> for Failure {
             EngineError::KeyReused { index } => Failure::not_applied(
                 Reason::KeyReused,
                 format!("the idempotency key of jobs[{index}] is in use with other content"),
+            ),
+            EngineError::QueueClosed => Failure::not_applied(
+                Reason::Disabled,
+                "a queue was switched off or deleted a moment ago; try again to hear which",
             ),
             EngineError::Bug(_) => {
                 Failure::internal("the broker met an answer that it cannot explain; its log says more")

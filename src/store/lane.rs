@@ -105,12 +105,13 @@ async fn ping(lanes: &Lanes, session: &mut (dyn Session + 'static)) -> Result<()
 async fn run_batch(lanes: &Lanes, session: &mut (dyn Session + 'static), batch: Batch<Request>) -> Option<EngineError> {
     let (ended, caller, started) = (batch.ended(), batch.caller.clone(), Instant::now());
     let oldest = batch.requests.iter().map(Queued::queued_at).min().unwrap_or(started);
-    let (kind, items) = (batch.kind.name(), batch.requests.iter().map(Queued::items).sum());
+    let name = batch.requests.first().map_or(batch.kind.name(), Request::name);
+    let items = batch.requests.iter().map(Queued::items).sum();
     let (unsent, poison) = dispatch(session, &caller, batch.requests, lanes.options.statement_deadline).await;
     let hold = started.elapsed();
     let wait = started.saturating_duration_since(oldest);
     lanes.ledger.record(&caller, hold, wait);
-    lanes.counts.ran(&caller, kind, items, wait, hold);
+    lanes.counts.ran(&caller, name, items, wait, hold);
     lanes.done(&ended, hold);
     if !unsent.is_empty() {
         lanes.put_back(&caller, unsent);

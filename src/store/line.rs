@@ -44,7 +44,7 @@ impl Kind {
         Self::Read,
     ];
 
-    /// For metrics.
+    /// What merged requests of it are called; an act on its own has a name of its own.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Enqueue => "enqueue",

@@ -6,6 +6,7 @@
 
 mod ask;
 mod backlog;
+mod census;
 pub mod comment;
 mod counts;
 pub mod engine;
@@ -16,11 +17,14 @@ mod ledger;
 mod line;
 mod merged;
 pub mod postgres;
+mod purging;
 mod queues;
 mod request;
 pub mod schema;
+mod settings;
 mod settle;
 pub mod sqlite;
+mod statement;
 mod wakes;
 
 use std::{
@@ -32,6 +36,7 @@ use tokio::sync::{mpsc, watch};
 
 use self::{
     backlog::Backlogs,
+    census::Floors,
     counts::Counts,
     engine::{
         AckedRow, Adopted, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef,
@@ -41,9 +46,15 @@ use self::{
     ledger::Ledger,
     queues::Queues,
     request::Request,
+    statement::Statement,
     wakes::Notifier,
 };
-pub use self::{lanes::LaneOptions, ledger::Holds, line::LineOptions};
+pub use self::{
+    lanes::LaneOptions,
+    ledger::Holds,
+    line::LineOptions,
+    purging::{Deletion, Progress, Purge},
+};
 use crate::{
     model::{Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, Reason, ReplicaId, Timestamp},
     telemetry::Metrics,
@@ -66,8 +77,10 @@ pub struct StoreOptions {
     pub auto_create_queues: bool,
     /// Under which terms queues come into being.
     pub new_queues: NewQueues,
-    /// What is known of a queue is read anew after this long.
+    /// What is known of a queue is read anew after this long; a deleted queue goes no earlier.
     pub queue_refresh: Duration,
+    /// Rows that one step of a purge walks.
+    pub purge_step: usize,
     /// Callers that the ledger tells apart.
     pub ledger_callers: usize,
     /// Hints to other replicas are gathered this long.
@@ -87,6 +100,7 @@ impl Default for StoreOptions {
             auto_create_queues: true,
             new_queues: NewQueues::default(),
             queue_refresh: Duration::from_secs(5),
+            purge_step: 500,
             ledger_callers: 1_000,
             wake_gather: Duration::from_millis(10),
             metrics: None,
@@ -128,6 +142,7 @@ struct Inner {
     counts: Counts,
     queues: Queues,
     backlogs: Backlogs,
+    floors: Floors,
     notifier: Notifier,
     replica: ReplicaId,
     wakes: Mutex<Option<mpsc::Receiver<Wake>>>,
@@ -155,6 +170,7 @@ impl Store {
             counts,
             queues,
             backlogs: Backlogs::default(),
+            floors: Floors::default(),
             notifier,
             replica,
             wakes: Mutex::new(Some(wakes)),
@@ -168,8 +184,13 @@ impl Store {
         let rows = self.rows(call, jobs).await.map_err(nothing_stored)?;
         self.keep_backlog_bounds(call, &rows).await.map_err(nothing_stored)?;
         let queues: Vec<QueueId> = rows.iter().map(|row| row.queue).collect();
+        let mut names: Vec<QueueName> = rows.iter().map(|row| row.job.queue.clone()).collect();
+        names.dedup();
         let bytes = rows.iter().map(|row| row.job.weight()).sum();
-        let enqueued = self.ask(call, rows, bytes, Request::Enqueue).await?;
+        let enqueued = match self.ask(call, rows, bytes, Request::Enqueue).await {
+            Err(failure) if failure.reason == Reason::Disabled => return Err(self.why_closed(call, names).await),
+            answer => answer?,
+        };
         self.inner.counts.enqueued(&enqueued);
         Ok(enqueued.into_iter().zip(queues).map(|(row, queue)| Stored { row, queue }).collect())
     }
@@ -178,6 +199,9 @@ impl Store {
         let names = jobs.iter().map(|job| &job.queue);
         let create = self.inner.options.auto_create_queues.then_some(&self.inner.options.new_queues);
         let queues = self.inner.queues.resolve(self, call, names, create).await?;
+        if let Some(closed) = queues.iter().find_map(queues::closed) {
+            return Err(closed);
+        }
         let rows = jobs.into_iter().zip(queues).map(|(job, queue)| JobRow {
             queue: queue.id,
             max_attempts: job.max_attempts.unwrap_or(queue.settings.max_attempts),
@@ -220,12 +244,19 @@ impl Store {
     /// at once and again after 5, 30 and 60 s.
     pub async fn claim(&self, caller: &Caller, claim: Claim) -> Result<Vec<ClaimedJob>, Failure> {
         let leases: Vec<LeaseId> = claim.slots.iter().map(|slot| slot.lease).collect();
+        let (queue, floors) = (claim.queue, claim.floors);
         let call = self.own(caller.clone());
         let by = caller.clone();
-        let claimed =
-            self.single(&call, false, move |session| Box::pin(async move { session.claim(&by, &claim).await })).await;
+        let claimed = self
+            .single(&call, Statement::writing("claim"), move |session| {
+                Box::pin(async move { session.claim(&by, &claim).await })
+            })
+            .await;
         match &claimed {
-            Ok(jobs) => self.inner.counts.claimed(jobs),
+            Ok(jobs) => {
+                self.inner.floors.claimed(queue, floors);
+                self.inner.counts.claimed(jobs);
+            }
             Err(failure) if failure.outcome == Outcome::Unknown => {
                 tokio::spawn(self.clone().give_back_unseen(leases));
             }
@@ -240,7 +271,7 @@ impl Store {
             let (caller, leases) = (Caller::broker("dispatcher"), leases.clone());
             let call = self.own(caller.clone());
             let given = self
-                .single(&call, false, move |session| {
+                .single(&call, Statement::writing("give_back_unseen"), move |session| {
                     Box::pin(async move { session.give_back_unseen(&caller, &leases).await })
                 })
                 .await;
@@ -263,7 +294,7 @@ impl Store {
     /// The first waiting job of each queue and priority.
     pub async fn look(&self, spots: Vec<LookSpot>) -> Result<Vec<Sighting>, Failure> {
         let caller = Caller::broker("dispatcher");
-        self.single(&self.own(caller.clone()), true, move |session| {
+        self.single(&self.own(caller.clone()), Statement::reading("look"), move |session| {
             Box::pin(async move { session.look(&caller, &spots).await })
         })
         .await
@@ -272,7 +303,7 @@ impl Store {
     /// Which leases still hold.
     pub async fn inspect(&self, leases: Vec<LeaseRef>) -> Result<Vec<LeaseState>, Failure> {
         let caller = Caller::broker("dispatcher");
-        self.single(&self.own(caller.clone()), true, move |session| {
+        self.single(&self.own(caller.clone()), Statement::reading("inspect"), move |session| {
             Box::pin(async move { session.inspect(&caller, &leases).await })
         })
         .await
@@ -281,7 +312,7 @@ impl Store {
     /// See [`engine::Maintaining::adopt_arrivals`].
     pub async fn adopt_arrivals(&self, floor: i64, limit: usize) -> Result<Adopted, Failure> {
         let caller = Caller::broker("dispatcher");
-        self.single(&self.own(caller.clone()), false, move |session| {
+        self.single(&self.own(caller.clone()), Statement::writing("adopt_arrivals"), move |session| {
             Box::pin(async move { session.adopt_arrivals(&caller, floor, limit).await })
         })
         .await
@@ -291,10 +322,11 @@ impl Store {
     pub async fn reap(&self, floor: Timestamp, limit: usize) -> Result<Reaped, Failure> {
         let caller = Caller::broker("reaper");
         let reaped = self
-            .single(&self.own(caller.clone()), false, move |session| {
+            .single(&self.own(caller.clone()), Statement::writing("reap"), move |session| {
                 Box::pin(async move { session.reap(&caller, floor, limit).await })
             })
             .await?;
+        self.inner.floors.reaped(reaped.floor);
         self.inner.counts.reaped(&reaped);
         Ok(reaped)
     }
@@ -302,7 +334,7 @@ impl Store {
     /// See [`engine::Maintaining::prune_dead`].
     pub async fn prune_dead(&self, floor: Timestamp, limit: usize) -> Result<Pruned, Failure> {
         let caller = Caller::broker("pruner");
-        self.single(&self.own(caller.clone()), false, move |session| {
+        self.single(&self.own(caller.clone()), Statement::writing("prune_dead"), move |session| {
             Box::pin(async move { session.prune_dead(&caller, floor, limit).await })
         })
         .await
@@ -311,7 +343,7 @@ impl Store {
     /// See [`engine::Maintaining::prune_keys`].
     pub async fn prune_keys(&self, floor: Timestamp, limit: usize) -> Result<Pruned, Failure> {
         let caller = Caller::broker("pruner");
-        self.single(&self.own(caller.clone()), false, move |session| {
+        self.single(&self.own(caller.clone()), Statement::writing("prune_keys"), move |session| {
             Box::pin(async move { session.prune_keys(&caller, floor, limit).await })
         })
         .await

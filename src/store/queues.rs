@@ -12,6 +12,7 @@ use std::{
 use super::{
     Call, Store,
     engine::{NewQueues, QueueRow},
+    statement::Statement,
 };
 use crate::model::{Caller, Failure, QueueId, QueueName, Reason};
 
@@ -47,7 +48,8 @@ impl Queues {
         state.rows.get(name).map(|(row, _)| row.clone())
     }
 
-    /// The queues of `names`, in their order. Missing ones come into being where `create` is given and has room for them.
+    /// The queues of `names`, in their order, as they were a refresh interval ago or later. Missing ones come into being where
+    /// `create` is given and has room for them.
     pub(super) async fn resolve<'n>(
         &self,
         store: &Store,
@@ -57,7 +59,8 @@ impl Queues {
     ) -> Result<Vec<QueueRow>, Failure> {
         let mut unknown: Vec<QueueName> = {
             let state = self.state();
-            names.clone().filter(|name| !state.rows.contains_key(name)).cloned().collect()
+            let now = Instant::now();
+            names.clone().filter(|name| !self.is_fresh(&state, name, now)).cloned().collect()
         };
         if !unknown.is_empty() {
             unknown.sort();
@@ -76,50 +79,62 @@ impl Queues {
 
     /// One queue, never created.
     pub(super) async fn find(&self, store: &Store, call: &Call, name: &QueueName) -> Result<Option<QueueRow>, Failure> {
-        let known = self.state().rows.get(name).map(|(row, _)| row.clone());
-        if known.is_none() {
+        let fresh = self.is_fresh(&self.state(), name, Instant::now());
+        if !fresh {
             self.read(store, call, vec![name.clone()], None).await?;
         }
         self.refresh_if_old(store); // a replica that only has consumers resolves nothing else
         Ok(self.state().rows.get(name).map(|(row, _)| row.clone()))
     }
 
-    async fn read(
+    fn is_fresh(&self, state: &State, name: &QueueName, now: Instant) -> bool {
+        state.rows.get(name).is_some_and(|(_, at)| now.saturating_duration_since(*at) <= self.refresh)
+    }
+
+    /// Those of `names` that exist, as the database has them now; the memory learns them. Missing ones come into being where
+    /// `create` is given and has room for them.
+    pub(super) async fn read(
         &self,
         store: &Store,
         call: &Call,
         names: Vec<QueueName>,
         create: Option<NewQueues>,
-    ) -> Result<(), Failure> {
-        let caller = call.caller.clone();
+    ) -> Result<Vec<QueueRow>, Failure> {
+        let (caller, asked) = (call.caller.clone(), names.clone());
+        let statement =
+            if create.is_none() { Statement::reading("find_queues") } else { Statement::writing("create_queues") };
         let rows = store
-            .single(call, create.is_none(), move |session| {
+            .single(call, statement, move |session| {
                 Box::pin(async move { session.find_queues(&caller, &names, create.as_ref()).await })
             })
             .await?;
-        let now = Instant::now();
         let mut state = self.state();
-        for row in rows {
-            state.names.insert(row.id, row.name.clone());
-            state.rows.insert(row.name.clone(), (row, now));
+        for name in asked.iter().filter(|name| rows.iter().all(|row| row.name != **name)) {
+            state.forget(name);
         }
-        while state.rows.len() > MAX_REMEMBERED {
-            let Some(oldest) = state.rows.iter().min_by_key(|(_, (_, at))| *at).map(|(name, _)| name.clone()) else {
-                break;
-            };
-            if let Some((row, _)) = state.rows.remove(&oldest) {
-                state.names.remove(&row.id);
-            }
+        let now = Instant::now();
+        for row in &rows {
+            state.remember(row, now);
         }
-        Ok(())
+        Ok(rows)
     }
 
-    /// Reads all known queues anew in the background where the oldest was read too long ago: settings change rarely, and
-    /// nobody waits for it.
+    /// A queue as it is now, from whoever changed it.
+    pub(super) fn remember(&self, row: &QueueRow) {
+        self.state().remember(row, Instant::now());
+    }
+
+    /// The queue is gone.
+    pub(super) fn forget(&self, name: &QueueName) {
+        self.state().forget(name);
+    }
+
+    /// Reads all known queues anew in the background where the oldest was read half a refresh interval ago, so that a call
+    /// seldom has to.
     fn refresh_if_old(&self, store: &Store) {
         let names: Vec<QueueName> = {
             let state = self.state();
-            let old = |at: &Instant| at.elapsed() > self.refresh;
+            let old = |at: &Instant| at.elapsed() > self.refresh / 2;
             state.rows.iter().filter(|(_, (_, at))| old(at)).map(|(name, _)| name.clone()).take(1_000).collect()
         };
         if names.is_empty() || self.refreshing.swap(true, SeqCst) {
@@ -137,7 +152,44 @@ impl Queues {
     }
 }
 
-fn missing(name: &QueueName, create: Option<&NewQueues>) -> Failure {
+impl State {
+    /// Unless something later is known: two reads may end in another order than they began.
+    fn remember(&mut self, row: &QueueRow, now: Instant) {
+        if let Some((known, _)) = self.rows.get(&row.name) {
+            if (known.id, known.version) > (row.id, row.version) {
+                return;
+            }
+            self.names.remove(&known.id);
+        }
+        self.names.insert(row.id, row.name.clone());
+        self.rows.insert(row.name.clone(), (row.clone(), now));
+        while self.rows.len() > MAX_REMEMBERED {
+            let Some(oldest) = self.rows.iter().min_by_key(|(_, (_, at))| *at).map(|(name, _)| name.clone()) else {
+                break;
+            };
+            self.forget(&oldest);
+        }
+    }
+
+    fn forget(&mut self, name: &QueueName) {
+        if let Some((row, _)) = self.rows.remove(name) {
+            self.names.remove(&row.id);
+        }
+    }
+}
+
+/// Why a queue takes no jobs, where it does not.
+pub(super) fn closed(row: &QueueRow) -> Option<Failure> {
+    let why = match (&row.settings.disabled_reason, row.closing) {
+        (_, true) => "it is being deleted",
+        (Some(reason), false) => reason,
+        (None, false) => return None,
+    };
+    let message = format!("queue '{}' takes no jobs: {why}", row.name);
+    Some(Failure::not_applied(Reason::Disabled, message).about(row.name.as_str()))
+}
+
+pub(super) fn missing(name: &QueueName, create: Option<&NewQueues>) -> Failure {
     let failure = match create {
         None => Failure::not_applied(
             Reason::NotFound,

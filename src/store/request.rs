@@ -18,6 +18,7 @@ use super::{
     engine::{AckedRow, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef, NackRow, NackedRow, Session},
     error::EngineError,
     line::{Kind, Queued},
+    statement::Statement,
 };
 
 const QUEUED: u8 = 0;
@@ -67,7 +68,7 @@ pub(super) type Act =
 /// An act on its own, waiting for a lane.
 pub(super) struct Single {
     pub(super) act: Act,
-    pub(super) reads: bool,
+    pub(super) statement: Statement,
     pub(super) ticket: Ticket,
     pub(super) queued_at: Instant,
 }
@@ -96,6 +97,14 @@ impl Request {
 }
 
 impl Request {
+    /// What it is called in metrics, spans and the ledger.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Single(single) => single.statement.name,
+            merged => merged.kind().name(),
+        }
+    }
+
     /// Whether its asker has gone. Of an act on its own nobody knows.
     pub(super) fn is_abandoned(&self) -> bool {
         match self {
@@ -121,7 +130,7 @@ impl Queued for Request {
             Self::Extend(_) => Kind::Extend,
             Self::GiveBack(_) => Kind::GiveBack,
             Self::Single(single) => {
-                if single.reads {
+                if single.statement.reads {
                     Kind::Read
                 } else {
                     Kind::Write

@@ -10,6 +10,9 @@ use tracing_subscriber::{
 
 use crate::config::sections::{LogFormat, LogLevel};
 
+/// The audit log's lines, which are written whatever the level.
+pub const AUDIT: &str = "leasehold::audit";
+
 /// A further listener to events, such as the one that hears the database's notices.
 pub type ExtraLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -39,6 +42,7 @@ fn lines_of(level: LogLevel) -> Targets {
     Targets::new()
         .with_default(level.min(Level::WARN))
         .with_target("leasehold", level)
+        .with_target(AUDIT, level.max(Level::INFO))
         .with_target("sqlx", LevelFilter::OFF)
 }
 
@@ -52,6 +56,13 @@ mod tests {
             for target in ["sqlx::query", "sqlx::postgres::notice", "sqlx"] {
                 assert!(!lines_of(level).would_enable(target, &Level::ERROR), "{target}");
             }
+        }
+    }
+
+    #[test]
+    fn the_audit_log_is_written_at_every_level() {
+        for level in [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Trace] {
+            assert!(lines_of(level).would_enable(AUDIT, &Level::INFO), "{level:?}");
         }
     }
 

@@ -169,6 +169,11 @@ impl Metrics {
         self.0.dead.add(dead as u64, &[]);
     }
 
+    /// Jobs are dead that nobody leased within their queue's time to live.
+    pub fn expired(&self, jobs: usize) {
+        self.0.dead.add(jobs as u64, &[]);
+    }
+
     /// Reads the lanes whenever somebody asks for metrics. Once per handle.
     pub fn watch_lanes(&self, read: impl Fn() -> LanesReading + Send + Sync + 'static) {
         let read = Arc::new(read);

@@ -5,6 +5,7 @@
 //! much, its next step follows at once.
 
 mod arrivals;
+mod expiry;
 mod pruner;
 mod reaper;
 
@@ -24,7 +25,8 @@ use tracing::{debug, info, warn};
 
 use self::{
     arrivals::Arrivals,
-    pruner::{DeadJobs, IdempotencyKeys},
+    expiry::Expiry,
+    pruner::{AckedJobs, DeadJobs, IdempotencyKeys},
     reaper::Reaper,
 };
 use crate::{dispatch::Dispatch, model::Failure, store::Store};
@@ -36,6 +38,8 @@ pub struct UpkeepOptions {
     pub reaper_interval: Duration,
     /// Between two passes over the arrivals.
     pub arrivals_interval: Duration,
+    /// Between two passes over jobs past their time to live.
+    pub expiry_interval: Duration,
     /// Between two passes of the pruner.
     pub pruner_interval: Duration,
     /// Rows in one statement.
@@ -51,6 +55,7 @@ impl Default for UpkeepOptions {
         Self {
             reaper_interval: Duration::from_secs(1),
             arrivals_interval: Duration::from_secs(1),
+            expiry_interval: Duration::from_secs(2),
             pruner_interval: Duration::from_mins(1),
             step: 1_000,
             full_walk_interval: Duration::from_mins(10),
@@ -127,8 +132,10 @@ impl Upkeep {
         let mut upkeep = Self { stop: CancellationToken::new(), loops: JoinSet::new(), counters: Vec::new() };
         let (reaper, arrivals, pruner) = (options.reaper_interval, options.arrivals_interval, options.pruner_interval);
         upkeep.run(Reaper::new(store.clone(), dispatch.clone()), reaper, &options);
-        upkeep.run(Arrivals::new(store.clone(), dispatch), arrivals, &options);
+        upkeep.run(Arrivals::new(store.clone(), dispatch.clone()), arrivals, &options);
+        upkeep.run(Expiry::new(store.clone(), dispatch), options.expiry_interval, &options);
         upkeep.run(DeadJobs::new(store.clone()), pruner, &options);
+        upkeep.run(AckedJobs::new(store.clone()), pruner, &options);
         upkeep.run(IdempotencyKeys::new(store), pruner, &options);
         upkeep
     }

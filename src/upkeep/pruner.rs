@@ -1,4 +1,4 @@
-//! Dead jobs and idempotency keys past their retention.
+//! Dead jobs, acked jobs and idempotency keys past their retention.
 
 use async_trait::async_trait;
 
@@ -59,6 +59,34 @@ impl Pass for IdempotencyKeys {
 
     async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
         let pruned = self.store.prune_keys(self.floor, limit).await?;
+        self.floor = pruned.floor;
+        Ok(Step::of(pruned.rows, limit))
+    }
+}
+
+pub(super) struct AckedJobs {
+    store: Store,
+    floor: Timestamp,
+}
+
+impl AckedJobs {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, floor: Timestamp::BEGINNING }
+    }
+}
+
+#[async_trait]
+impl Pass for AckedJobs {
+    fn name(&self) -> &'static str {
+        "acked jobs"
+    }
+
+    fn start_over(&mut self) {
+        self.floor = Timestamp::BEGINNING;
+    }
+
+    async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
+        let pruned = self.store.prune_acked(self.floor, limit).await?;
         self.floor = pruned.floor;
         Ok(Step::of(pruned.rows, limit))
     }

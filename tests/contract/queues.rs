@@ -37,6 +37,10 @@ pub(crate) async fn settings_are_kept_as_given(db: &dyn Database) {
         dead_retention: Duration::from_secs(400 * 24 * 3_600),
         max_backlog_jobs: Some(12),
         max_backlog_bytes: Some(1 << 40),
+        paused: true,
+        disabled_reason: Some("maintenance, é".to_owned()),
+        time_to_live: Some(Duration::from_millis(1_500)),
+        acked_retention: Some(Duration::from_secs(3)),
     };
     assert_eq!(bench.queue_with("given", &settings).await.settings, settings);
     let usual = QueueSettings::default();
@@ -154,7 +158,7 @@ pub(crate) async fn the_schema_is_complete_after_its_migrations(db: &dyn Databas
     let mut bench = Bench::on(db).await;
     let known = db.engine().migrations();
     let names: Vec<_> = known.iter().map(|migration| (migration.number, migration.name)).collect();
-    assert!(names.iter().map(|(number, _)| *number).eq(1..=3), "{names:?}");
+    assert!(names.iter().map(|(number, _)| *number).eq(1..=4), "{names:?}");
     let applied = bench.session.migrations(&caller()).await.expect("an answer");
     assert!(applied.iter().map(|applied| (applied.number, applied.name.as_str())).eq(names));
     assert_eq!(bench.session.migrate_one(&caller()).await.expect("an answer"), None);

@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 
 from harness.cluster import PASSWORD, free_port
-from harness.stubs import rpc
+from harness.stubs import admin_rpc, rpc
 
 # Put into payloads by the tests that use it: no log line may hold it.
 PAYLOAD_MARK = "payload-marker-Kf27"
@@ -90,6 +90,10 @@ class Broker:
     def stub(self, **options):
         """The service on a channel of its own."""
         return rpc.QueueServiceStub(self.channel(**options))
+
+    def admin(self, **options):
+        """The operators' service on a channel of its own."""
+        return admin_rpc.QueueAdminServiceStub(self.channel(**options))
 
     def terminate(self):
         """SIGTERM."""

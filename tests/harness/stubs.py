@@ -18,11 +18,14 @@ def _generate():
     atexit.register(shutil.rmtree, out, ignore_errors=True)
     well_known = Path(grpc_tools.__file__).parent / "_proto"
     code = protoc.main(["protoc", f"-I{ROOT / 'proto'}", f"-I{well_known}", f"--python_out={out}",
-                        f"--grpc_python_out={out}", "leasehold/v1/queue.proto"])
+                        f"--grpc_python_out={out}", *(f"leasehold/v1/{name}.proto" for name in NAMES)])
     if code != 0:
-        raise RuntimeError("protoc refused queue.proto")
+        raise RuntimeError("protoc refused the contract")
     sys.path.insert(0, out)
-    return importlib.import_module("leasehold.v1.queue_pb2"), importlib.import_module("leasehold.v1.queue_pb2_grpc")
+    for name in NAMES:
+        yield importlib.import_module(f"leasehold.v1.{name}_pb2")
+        yield importlib.import_module(f"leasehold.v1.{name}_pb2_grpc")
 
 
-pb, rpc = _generate()
+NAMES = ("queue", "admin", "connection")
+pb, rpc, admin_pb, admin_rpc, connection_pb, connection_rpc = _generate()

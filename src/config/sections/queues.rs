@@ -1,4 +1,4 @@
-//! Settings of queues that come into being.
+//! Queues: how they come into being and how they are known.
 
 use std::time::Duration;
 
@@ -13,6 +13,11 @@ section! {
     Queues as "queues" {
         /// Queues at most, all together; a job for a further one is refused as `QUEUE_FULL`.
         at_most: u64 = Whole::new(10_000, 1, 1_000_000);
+        /// How old what a replica knows of a queue's settings may be. A change on one replica holds on all of them after so long,
+        /// and a queue that is deleted goes no sooner.
+        refresh_interval: Duration = Span::millis(5_000, 100, 60_000);
+        /// Jobs that one step of a purge walks.
+        purge_step: usize = Whole::new(500, 1, 1_000);
         /// Length of a lease where the stream asks for none.
         lease_duration: Duration = Span::seconds(30, 1, 43_200);
         /// Leases granted before a job is dead, where the job says nothing.

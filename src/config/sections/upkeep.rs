@@ -14,7 +14,9 @@ section! {
         reaper_interval: Duration = Span::millis(1_000, 100, 60_000);
         /// How often jobs that services enqueued by SQL are adopted.
         arrivals_interval: Duration = Span::millis(1_000, 100, 60_000);
-        /// How often dead jobs and idempotency keys past their retention are removed.
+        /// How often jobs past their queue's time to live are made dead.
+        expiry_interval: Duration = Span::millis(2_000, 100, 60_000);
+        /// How often dead jobs, acked jobs that are kept, and idempotency keys past their retention are removed.
         prune_interval: Duration = Span::seconds(60, 1, 86_400);
         /// Rows that one statement of upkeep may touch.
         batch: usize = Whole::new(1_000, 1, 10_000);

@@ -61,7 +61,7 @@ impl Desk {
         queue.hot = true;
         self.hot.insert(id);
         for (caller, group) in &mut queue.groups {
-            if !group.in_line && group.may_claim(true) {
+            if !group.in_line && group.may_claim(true, queue.paused) {
                 group.in_line = true;
                 self.line.push_back((id, caller.clone()));
             }
@@ -73,7 +73,7 @@ impl Desk {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         if let Some(group) = queue.groups.get_mut(caller)
             && !group.in_line
-            && group.may_claim(queue.hot)
+            && group.may_claim(queue.hot, queue.paused)
         {
             group.in_line = true;
             self.line.push_back((id, caller.clone()));
@@ -96,10 +96,10 @@ impl Desk {
             && let Some((id, caller)) = self.line.pop_front()
         {
             let Some(queue) = self.queues.get_mut(&id) else { continue };
-            let hot = queue.hot;
+            let (hot, paused) = (queue.hot, queue.paused);
             let Some(group) = queue.groups.get_mut(&caller) else { continue };
             group.in_line = false;
-            if group.may_claim(hot) && !self.draining {
+            if group.may_claim(hot, paused) && !self.draining {
                 self.start_claim(id, caller, now);
             }
         }
@@ -158,7 +158,6 @@ impl Desk {
         for stream in touched {
             self.refresh(stream, now);
         }
-        self.refresh_settings(id, now);
     }
 
     /// Whose slots a claim has, in the order of their use.
@@ -198,7 +197,7 @@ impl Desk {
             return unused;
         }
         let gives = |other: QueueId| {
-            let queue = self.queues.get(&other).filter(|queue| queue.hot);
+            let queue = self.queues.get(&other).filter(|queue| queue.gives());
             queue.and_then(|queue| queue.groups.get(&stream.caller)).is_some_and(|group| group.retry_at.is_none())
         };
         let ready = |place: Option<QueueId>| place.is_some_and(|other| other == id || gives(other));
@@ -285,7 +284,8 @@ impl Desk {
         let (queue, queue_id, started) = (under_way.name.clone(), under_way.queue, under_way.started);
         let stale_at = Unsent::stale_at(started, now, duration, self.options.max_unsent);
         let unsent = Unsent { token, queue, queue_id, job, started, duration, stale_at };
-        if self.grant(&unsent) {
+        let paused = self.queues.get(&under_way.queue).is_some_and(|queue| queue.paused);
+        if !paused && self.grant(&unsent) {
             frames.entry(stream).or_default().push(unsent);
         } else {
             self.returns.push(unsent.returned());
@@ -334,7 +334,7 @@ impl Desk {
         let mut tell = Vec::new();
         for id in self.untold.clone() {
             match self.queues.get_mut(&id) {
-                Some(queue) if queue.untold > 0 && (queue.has_waiting() || queue.is_claiming()) => continue,
+                Some(queue) if queue.untold > 0 && queue.takes_its_own() => continue,
                 Some(queue) if queue.untold > 0 => {
                     queue.untold = 0;
                     tell.push(id);

@@ -39,6 +39,7 @@ impl Desk {
             self.look_for_a_name();
         }
         self.consider_hot_queues();
+        self.read_settings(now);
         let next = self.jitter(self.options.look_interval, 0.1);
         self.look_next_at(now + next);
     }
@@ -54,7 +55,7 @@ impl Desk {
                 break;
             }
             let Some(queue) = self.queues.get_mut(&id) else { continue };
-            if !queue.has_waiting() && !queue.claimed_since_look {
+            if queue.paused || !queue.has_waiting() && !queue.claimed_since_look {
                 continue;
             }
             queue.claimed_since_look = false;

@@ -7,6 +7,7 @@ mod leases;
 mod looks;
 mod names;
 mod returns;
+mod settings;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,8 @@ pub(super) enum Act {
     Inspect(Vec<LeaseRef>),
     /// Find queues by their names.
     Resolve { number: u64, names: Vec<QueueName> },
+    /// Read the settings of queues.
+    ReadSettings(Vec<QueueName>),
     /// Tell other replicas.
     Notify(Wake),
 }
@@ -58,6 +61,7 @@ pub(super) enum Done {
     Look { result: Result<Vec<Sighting>, Failure> },
     Inspect { leases: Vec<LeaseRef>, result: Result<Vec<LeaseState>, Failure> },
     Resolve { number: u64, results: Vec<(QueueName, Result<Option<QueueRow>, Failure>)> },
+    ReadSettings { names: Vec<QueueName>, result: Result<Vec<QueueRow>, Failure> },
 }
 
 /// See the module.
@@ -116,6 +120,11 @@ pub(super) struct Desk {
     name_is_due: bool,
     ticks: u64,
 
+    /// When to read the settings of queues again.
+    settings_at: Instant,
+    reading_settings: bool,
+    settings_turn: QueueId,
+
     returns: Vec<Returned>,
     returning: usize,
     /// Those whose statement failed, to be tried again together.
@@ -130,6 +139,7 @@ impl Desk {
         agenda.set(now + options.reconcile_interval, Alarm::Reconcile);
         Self {
             look_at: now + options.look_interval,
+            settings_at: now + options.settings_interval,
             options,
             replica,
             random,
@@ -167,6 +177,8 @@ impl Desk {
             name_turn: None,
             name_is_due: false,
             ticks: 0,
+            reading_settings: false,
+            settings_turn: QueueId(i32::MIN),
             returns: Vec::new(),
             returning: 0,
             returns_again: Vec::new(),
@@ -193,6 +205,12 @@ impl Desk {
         }
         for stream in mail.closing {
             self.connection_closes(stream);
+        }
+        for row in mail.changed {
+            self.learn(&row, now);
+        }
+        for name in mail.deleted {
+            self.lose(&name);
         }
         for (queue, at) in mail.due {
             self.remember_due(queue, at);
@@ -268,6 +286,7 @@ impl Desk {
             Done::Look { result } => self.looked(result, now),
             Done::Inspect { leases, result } => self.inspected(&leases, result, now),
             Done::Resolve { number, results } => self.resolved(number, results, now),
+            Done::ReadSettings { names, result } => self.settings_read(&names, result, now),
         }
     }
 

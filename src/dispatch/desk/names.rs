@@ -1,11 +1,6 @@
 //! Queues by name: streams may ask for one that does not exist yet.
 
-use std::{
-    collections::BTreeSet,
-    mem,
-    ops::Bound,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, mem, ops::Bound, time::Instant};
 
 use super::{Act, Desk, streams::OpenStream};
 use crate::{
@@ -18,8 +13,6 @@ use crate::{
 const NAMES: usize = 32;
 /// Queues that are remembered while no stream asks for them, and ids of queues that none ever did.
 const KEPT: usize = 10_000;
-/// How long a queue's settings are taken as read.
-const SETTINGS_AGE: Duration = Duration::from_mins(1);
 
 /// What is known of a name.
 pub(super) enum Name {
@@ -108,16 +101,6 @@ impl Desk {
         self.name_turn = next;
     }
 
-    /// Has the settings of a queue read again where they are old.
-    pub(super) fn refresh_settings(&mut self, id: QueueId, now: Instant) {
-        if let Some(queue) = self.queues.get_mut(&id)
-            && now >= queue.refresh_at
-        {
-            queue.refresh_at = now + SETTINGS_AGE;
-            self.unresolved.insert(queue.name.clone());
-        }
-    }
-
     pub(super) fn start_resolving(&mut self) {
         if self.resolving || self.draining || self.unresolved.is_empty() {
             return;
@@ -164,22 +147,16 @@ impl Desk {
         }
     }
 
-    fn found(&mut self, row: &QueueRow, now: Instant) {
+    pub(super) fn found(&mut self, row: &QueueRow, now: Instant) {
         let waiting = match self.names.get_mut(&row.name) {
-            Some(Name::Known(id)) => {
-                if let Some(queue) = self.queues.get_mut(id) {
-                    queue.lease_duration = row.settings.lease_duration;
-                }
-                return;
-            }
+            Some(Name::Known(_)) => return self.learn(row, now),
             Some(Name::Unknown { streams, .. }) => mem::take(streams),
             None => return, // whoever asked is gone
         };
         self.names.insert(row.name.clone(), Name::Known(row.id));
         self.absent.remove(&row.name);
         self.foreign.remove(&row.id);
-        let known = KnownQueue::new(row.name.clone(), row.settings.lease_duration, now, now + SETTINGS_AGE);
-        let queue = self.queues.entry(row.id).or_insert(known);
+        let queue = self.queues.entry(row.id).or_insert_with(|| KnownQueue::new(row, now));
         for number in waiting {
             let Some(stream) = self.streams.get_mut(&number) else { continue };
             queue.join(number, stream.caller.clone(), stream.stop_when_empty);

@@ -7,7 +7,11 @@ mod enqueue;
 mod faults;
 mod frame;
 mod lease;
+mod limits;
 mod nack;
+mod page;
+mod queues;
+mod settings;
 mod settle;
 mod time;
 mod tokens;
@@ -16,7 +20,10 @@ pub(super) use self::{
     enqueue::{enqueued, new_jobs},
     frame::frame,
     lease::{Origin, stream_spec},
+    limits::broker_limits,
     nack::nack_items,
+    queues::{count, next_queues, purge_spec, queue_counts, queues_page},
+    settings::{queue, queue_update},
     settle::{acked, extend_duration, extended, nacked},
     tokens::Tokens,
 };

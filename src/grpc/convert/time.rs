@@ -22,7 +22,13 @@ pub(super) fn lease_duration(field: &str, sent: &prost_types::Duration, limits: 
     within(field, sent, limits.lease_min, limits.lease_max)
 }
 
-fn within(field: &str, sent: &prost_types::Duration, min: Duration, max: Duration) -> Result<Duration, Invalid> {
+/// A length of time from `min` to `max`.
+pub(super) fn within(
+    field: &str,
+    sent: &prost_types::Duration,
+    min: Duration,
+    max: Duration,
+) -> Result<Duration, Invalid> {
     let malformed = sent.nanos.unsigned_abs() >= NANOS.unsigned_abs()
         || sent.seconds.checked_abs().is_none_or(|seconds| seconds > DURATION_SECONDS)
         || (sent.seconds > 0 && sent.nanos < 0)
@@ -41,6 +47,14 @@ fn within(field: &str, sent: &prost_types::Duration, min: Duration, max: Duratio
     }
 }
 
+fn well_formed(field: &str, sent: &prost_types::Timestamp) -> Result<(), Invalid> {
+    if TIMESTAMP_SECONDS.contains(&sent.seconds) && (0..NANOS).contains(&sent.nanos) {
+        Ok(())
+    } else {
+        Err(Invalid::new(field, "must be a well-formed Timestamp: year 1 to 9999, nanos 0 to 999999999"))
+    }
+}
+
 /// A due time: any past instant means at once, and the bound lies ahead of `now`, which is the broker's clock. That clock
 /// decides nothing else, so a day of slack lets it be wrong without refusing what the database would find in bounds.
 pub(super) fn due(
@@ -49,9 +63,7 @@ pub(super) fn due(
     limits: &Limits,
     now: SystemTime,
 ) -> Result<Start, Invalid> {
-    if !TIMESTAMP_SECONDS.contains(&sent.seconds) || !(0..NANOS).contains(&sent.nanos) {
-        return Err(Invalid::new(field, "must be a well-formed Timestamp: year 1 to 9999, nanos 0 to 999999999"));
-    }
+    well_formed(field, sent)?;
     // Rounded up, so that no job is ready before the instant asked for; the bounds above rule an overflow out.
     let due = Timestamp(sent.seconds * 1_000_000 + i64::from(sent.nanos.unsigned_abs().div_ceil(1_000).cast_signed()));
     let last = micros(now.duration_since(UNIX_EPOCH).unwrap_or_default() + limits.delay + SLACK);
@@ -59,6 +71,13 @@ pub(super) fn due(
         return Err(Invalid::new(field, format!("must be at most {} s ahead", limits.delay.as_secs())));
     }
     Ok(if due <= Timestamp::BEGINNING { Start::Now } else { Start::At(due) })
+}
+
+/// An instant; what lies before 1970 is as good as its beginning.
+pub(super) fn instant(field: &str, sent: &prost_types::Timestamp) -> Result<Timestamp, Invalid> {
+    well_formed(field, sent)?;
+    let micros = sent.seconds * 1_000_000 + i64::from(sent.nanos / 1_000);
+    Ok(Timestamp(micros).max(Timestamp::BEGINNING))
 }
 
 /// As the wire has it.

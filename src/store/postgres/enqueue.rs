@@ -31,14 +31,26 @@ impl Enqueueing for PgSession {
         // Without keys there is nothing to wait for, and one insert does it.
         let keyed = jobs.iter().any(|row| row.job.idempotency_key.is_some() || row.job.ordering_key.is_some());
         if keyed {
-            let row = self.row(caller, ENQUEUE_KEYED, keyed_arguments(jobs, wait)?).await?;
-            let duplicates: Vec<bool> = get(&row, "enqueue_keyed", "duplicates")?;
-            stored(&row, "enqueue_keyed", &one_each(duplicates, jobs.len(), "enqueue_keyed", "duplicates")?)
+            let rows = self.rows(caller, ENQUEUE_KEYED, keyed_arguments(jobs, wait)?.with(queues(jobs))).await?;
+            let [row] = &rows[..] else { return Err(EngineError::QueueClosed) };
+            let duplicates: Vec<bool> = get(row, "enqueue_keyed", "duplicates")?;
+            stored(row, "enqueue_keyed", &one_each(duplicates, jobs.len(), "enqueue_keyed", "duplicates")?)
         } else {
-            let row = self.row(caller, ENQUEUE, arguments(jobs)?).await?;
+            let row = self.row(caller, ENQUEUE, arguments(jobs)?.with(queues(jobs))).await?;
+            if get::<Option<Vec<i64>>>(&row, "enqueue", "ids")?.is_none() {
+                return Err(EngineError::QueueClosed);
+            }
             stored(&row, "enqueue", &vec![false; jobs.len()])
         }
     }
+}
+
+/// Each queue once.
+fn queues(jobs: &[JobRow]) -> Vec<i32> {
+    let mut queues = column(jobs, |row| row.queue.0);
+    queues.sort_unstable();
+    queues.dedup();
+    queues
 }
 
 fn stored(row: &sqlx::postgres::PgRow, act: &str, duplicates: &[bool]) -> Result<Vec<EnqueuedRow>, EngineError> {

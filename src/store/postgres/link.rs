@@ -16,6 +16,7 @@ use crate::{
     },
 };
 
+const VERSION: &str = include_str!("sql/version.sql");
 const PING: &str = include_str!("sql/ping.sql");
 const NOTIFY: &str = include_str!("sql/notify.sql");
 const HAS_SCHEMA: &str = include_str!("sql/has_schema.sql");
@@ -25,6 +26,11 @@ const ONE_AT_A_TIME: &str = include_str!("sql/one_at_a_time.sql");
 
 #[async_trait]
 impl Linking for PgSession {
+    async fn version(&mut self, caller: &Caller) -> Result<String, EngineError> {
+        let row = self.row(caller, VERSION, Args::new()).await?;
+        get(&row, "version", "version")
+    }
+
     async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError> {
         self.row(caller, PING, Args::new()).await.map(drop)
     }

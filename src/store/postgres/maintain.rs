@@ -10,7 +10,7 @@ use super::{
 use crate::{
     model::{Caller, JobId, LeaseId, QueueId, Timestamp},
     store::{
-        engine::{Adopted, LeaseRef, Maintaining, Pruned, Reaped, ReapedLease},
+        engine::{Adopted, Expired, LeaseRef, Maintaining, Pruned, Reaped, ReapedLease},
         error::EngineError,
     },
 };
@@ -18,6 +18,9 @@ use crate::{
 const ADOPT_ARRIVALS: &str = include_str!("sql/adopt_arrivals.sql");
 const REAP: &str = include_str!("sql/reap.sql");
 const PRUNE_DEAD: &str = include_str!("sql/prune_dead.sql");
+const PRUNE_ACKED: &str = include_str!("sql/prune_acked.sql");
+const EXPIRING_QUEUES: &str = include_str!("sql/expiring_queues.sql");
+const EXPIRE: &str = include_str!("sql/expire.sql");
 const PRUNE_KEYS: &str = include_str!("sql/prune_keys.sql");
 
 #[async_trait]
@@ -63,6 +66,41 @@ impl Maintaining for PgSession {
 
     async fn prune_keys(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError> {
         self.prune(caller, PRUNE_KEYS, floor, limit).await
+    }
+
+    async fn prune_acked(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError> {
+        self.prune(caller, PRUNE_ACKED, floor, limit).await
+    }
+
+    async fn expiring_queues(
+        &mut self,
+        caller: &Caller,
+        after: QueueId,
+        limit: usize,
+    ) -> Result<Vec<QueueId>, EngineError> {
+        let limit: i64 = narrow(limit, "expiring_queues", "limit")?;
+        let rows = self.rows(caller, EXPIRING_QUEUES, Args::new().with(after.0).with(limit)).await?;
+        rows.iter().map(|row| get(row, "expiring_queues", "id").map(QueueId)).collect()
+    }
+
+    async fn expire(
+        &mut self,
+        caller: &Caller,
+        queues: &[(QueueId, Timestamp)],
+        limit: usize,
+    ) -> Result<Expired, EngineError> {
+        let (ids, floors): (Vec<i32>, Vec<Moment>) =
+            queues.iter().map(|(queue, floor)| (queue.0, Moment(*floor))).unzip();
+        let arguments = Args::new().with(ids).with(floors).with(narrow::<i32, _>(limit, "expire", "limit")?);
+        let row = self.row(caller, EXPIRE, arguments).await?;
+        let readied: Vec<i32> = get(&row, "expire", "readied")?;
+        let floors: Option<Vec<Moment>> = get(&row, "expire", "next_floors")?;
+        let floors = one_each(floors.unwrap_or_default(), queues.len(), "expire", "next_floors")?;
+        Ok(Expired {
+            jobs: narrow(get::<i64>(&row, "expire", "dead")?, "expire", "dead")?,
+            readied: readied.into_iter().map(QueueId).collect(),
+            floors: floors.into_iter().map(|floor| floor.0).collect(),
+        })
     }
 }
 

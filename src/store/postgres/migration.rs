@@ -16,6 +16,17 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         ),
     },
     Migration { number: 3, name: "sql_api", sql: include_str!("../../../migrations/postgres/0003_sql_api.sql") },
+    Migration {
+        number: 4,
+        name: "queue_administration",
+        sql: concat!(
+            include_str!("../../../migrations/postgres/0004_queue_administration/tables.sql"),
+            include_str!("../../../migrations/postgres/0004_queue_administration/acks.sql"),
+            include_str!("../../../migrations/postgres/0004_queue_administration/purging.sql"),
+            include_str!("../../../migrations/postgres/0004_queue_administration/expiry.sql"),
+            include_str!("../../../migrations/postgres/0004_queue_administration/sql_api.sql"),
+        ),
+    },
 ];
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod listener;
 mod maintain;
 mod migration;
 pub mod notices;
+mod purge;
 mod queues;
 mod session;
 mod settle;

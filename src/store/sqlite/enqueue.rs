@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, hash_map::Entry};
 use async_trait::async_trait;
 use serde::Serialize;
 
-use super::session::{SqliteSession, column, hex, list, place};
+use super::session::{SqliteSession, column, hex, list, narrow, place};
 use crate::{
     model::{Caller, JobId, Key, NewJob, QueueId, Start, Timestamp},
     store::{
@@ -69,10 +69,9 @@ impl SqliteSession {
         jobs: &[JobRow],
         now: Timestamp,
     ) -> Result<Vec<EnqueuedRow>, EngineError> {
+        let mut last_id = self.last_id(caller, jobs).await?;
         let mut known = self.known_keys(caller, jobs, now).await?;
         let mut held = self.held_keys(caller, jobs).await?;
-        let last = self.read(self.statement(caller, include_str!("sql/enqueue_last_id.sql"))).await?;
-        let mut last_id: i64 = last.first().map_or(Ok(0), |row| column(row, "seq"))?;
 
         let mut answers = Vec::with_capacity(jobs.len());
         let mut rows = Vec::with_capacity(jobs.len());
@@ -134,6 +133,18 @@ impl SqliteSession {
         }
         self.remember(caller, jobs, &known, now).await?;
         Ok(answers)
+    }
+
+    /// The highest id ever given to a job; an error where one of the batch's queues takes no jobs.
+    async fn last_id(&mut self, caller: &Caller, jobs: &[JobRow]) -> Result<i64, EngineError> {
+        let queues: BTreeSet<i32> = jobs.iter().map(|row| row.queue.0).collect();
+        let look = self.statement(caller, include_str!("sql/enqueue_begin.sql")).bind(list(&queues)?);
+        let rows = self.read(look).await?;
+        let row = rows.first().ok_or_else(|| EngineError::Bug("no answer about the queues".to_owned()))?;
+        if narrow::<usize>(row, "open")? < queues.len() {
+            return Err(EngineError::QueueClosed);
+        }
+        Ok(column::<Option<i64>>(row, "last_id")?.unwrap_or(0))
     }
 
     /// The batch's idempotency keys that are known and not expired.

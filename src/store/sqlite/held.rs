@@ -30,6 +30,8 @@ pub(super) struct HeldLease {
     pub(super) granted_for: i64,
     pub(super) cancel_requested: bool,
     pub(super) backoff: Backoff,
+    /// The queue keeps its acked jobs.
+    pub(super) kept: bool,
 }
 
 impl SqliteSession {
@@ -88,6 +90,7 @@ impl HeldLease {
             granted_for: column(row, "lease_duration")?,
             cancel_requested: column::<i64>(row, "cancel_requested")? != 0,
             backoff: Backoff { base: duration("backoff_base")?, cap: duration("backoff_cap")? },
+            kept: column::<i64>(row, "kept")? != 0,
         })
     }
 

@@ -17,10 +17,11 @@ use crate::{
 };
 
 /// Lowest number first.
-pub(super) const MIGRATIONS: [Migration; 3] = [
+pub(super) const MIGRATIONS: [Migration; 4] = [
     migration(1, "schema", include_str!("../../../migrations/sqlite/0001_schema.sql")),
     migration(2, "functions", include_str!("../../../migrations/sqlite/0002_functions.sql")),
     migration(3, "sql_api", include_str!("../../../migrations/sqlite/0003_sql_api.sql")),
+    migration(4, "queue_administration", include_str!("../../../migrations/sqlite/0004_queue_administration.sql")),
 ];
 
 const fn migration(number: i32, name: &'static str, sql: &'static str) -> Migration {
@@ -93,6 +94,11 @@ pub(super) async fn last_instant(
 
 #[async_trait]
 impl Linking for SqliteSession {
+    async fn version(&mut self, caller: &Caller) -> Result<String, EngineError> {
+        let rows = self.read(self.statement(caller, include_str!("sql/version.sql"))).await?;
+        rows.first().map_or_else(|| Err(EngineError::Bug("no version".to_owned())), |row| column(row, "version"))
+    }
+
     async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError> {
         self.read(self.statement(caller, include_str!("sql/ping.sql"))).await?;
         // Only an idle lane is pinged, so this is the moment to give the log's space back.

@@ -7,18 +7,20 @@ use sqlx::sqlite::SqliteRow;
 
 use super::{
     fate::{Burial, FreedKey, Return},
-    session::{SqliteSession, column, lease, narrow},
+    session::{SqliteSession, column, lease, list, narrow, place},
 };
 use crate::{
     model::{Caller, JobId, QueueId, Timestamp},
     store::{
-        engine::{Adopted, LeaseRef, Maintaining, Pruned, Reaped, ReapedLease},
+        engine::{Adopted, Expired, LeaseRef, Maintaining, Pruned, Reaped, ReapedLease},
         error::EngineError,
     },
 };
 
 /// Why an attempt ended whose worker never said anything.
 const EXPIRED: &str = "lease expired";
+/// Why a job died that nobody leased in time.
+const TOO_OLD: &str = "time to live is over";
 
 #[async_trait]
 impl Maintaining for SqliteSession {
@@ -43,6 +45,31 @@ impl Maintaining for SqliteSession {
 
     async fn prune_keys(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError> {
         self.prune(caller, include_str!("sql/prune_keys.sql"), floor, limit).await
+    }
+
+    async fn prune_acked(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError> {
+        self.prune(caller, include_str!("sql/prune_acked.sql"), floor, limit).await
+    }
+
+    async fn expiring_queues(
+        &mut self,
+        caller: &Caller,
+        after: QueueId,
+        limit: usize,
+    ) -> Result<Vec<QueueId>, EngineError> {
+        let find = self.statement(caller, include_str!("sql/expiring_queues.sql")).bind(after.0).bind(count(limit));
+        self.read(find).await?.iter().map(|row| narrow(row, "id").map(QueueId)).collect()
+    }
+
+    async fn expire(
+        &mut self,
+        caller: &Caller,
+        queues: &[(QueueId, Timestamp)],
+        limit: usize,
+    ) -> Result<Expired, EngineError> {
+        let now = self.begin(caller).await?;
+        let expired = self.bury_old(caller, queues, limit, now).await;
+        self.end(caller, now, expired).await
     }
 }
 
@@ -78,6 +105,40 @@ impl SqliteSession {
             self.advance(caller, &freed, now).await?.into_iter().map(|(queue, _)| queue).collect();
         readied.dedup(); // in the order of queues already
         Ok(Reaped { leases, readied, floor: next_floor(&rows, "lease_until", limit, now)? })
+    }
+
+    async fn bury_old(
+        &mut self,
+        caller: &Caller,
+        queues: &[(QueueId, Timestamp)],
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Expired, EngineError> {
+        let ids: Vec<i32> = queues.iter().map(|(queue, _)| queue.0).collect();
+        let find = self.statement(caller, include_str!("sql/times_to_live.sql")).bind(list(&ids)?);
+        let mut floors: Vec<Timestamp> = queues.iter().map(|(_, floor)| *floor).collect();
+        let mut burials: Vec<Burial> = Vec::new();
+        let mut freed: Vec<FreedKey> = Vec::new();
+        for row in self.read(find).await? {
+            let n = place(&row, queues.len())?;
+            let cutoff = now.minus(Duration::from_micros(narrow(&row, "time_to_live")?));
+            let room = limit - burials.len();
+            let (queue, floor) = queues[n];
+            let old = self.statement(caller, include_str!("sql/expire.sql"));
+            let old = self.read(old.bind(queue.0).bind(floor.0).bind(cutoff.0).bind(count(room))).await?;
+            for job in &old {
+                burials.push((column(job, "id")?, Some(TOO_OLD)));
+                freed.extend(column::<Option<String>>(job, "ordering_key")?.map(|key| (queue, key)));
+            }
+            if old.len() < room {
+                floors[n] = floor.max(cutoff.minus(Duration::from_micros(1)));
+            }
+        }
+        self.bury(caller, &burials, now).await?;
+        let mut readied: Vec<QueueId> =
+            self.advance(caller, &freed, now).await?.into_iter().map(|(queue, _)| queue).collect();
+        readied.dedup(); // in the order of queues already
+        Ok(Expired { jobs: burials.len(), readied, floors })
     }
 
     async fn prune(

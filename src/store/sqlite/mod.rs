@@ -12,6 +12,7 @@ mod fate;
 mod held;
 mod link;
 mod maintain;
+mod purge;
 mod queues;
 mod session;
 mod settle;

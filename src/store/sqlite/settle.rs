@@ -73,6 +73,10 @@ impl SqliteSession {
     ) -> Result<Vec<AckedRow>, EngineError> {
         let held = self.held(caller, leases).await?;
         let jobs: Vec<i64> = held.iter().map(|lease| lease.job.0).collect();
+        if held.iter().any(|lease| lease.kept) {
+            let keep = self.statement(caller, include_str!("sql/keep_acked.sql"));
+            self.change(keep.bind(list(&jobs)?).bind(now.0)).await?;
+        }
         self.remove(caller, &jobs).await?;
         let freed: Vec<FreedKey> = held.iter().filter_map(HeldLease::key).collect();
         let readied = self.advance(caller, &freed, now).await?;

@@ -5,4 +5,5 @@ mod database;
 mod ending;
 mod finding;
 mod returning;
+mod settings;
 mod world;

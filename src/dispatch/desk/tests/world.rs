@@ -1,7 +1,7 @@
 //! A database of a few maps, and streams that are polled by hand: enough to drive a desk without a runtime.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     mem,
     sync::Arc,
     task::{Poll, Waker},
@@ -57,6 +57,11 @@ pub(super) struct World {
     pub(super) clock: i64,
     pub(super) rows: BTreeMap<JobId, Row>,
     pub(super) queues: HashMap<QueueName, QueueId>,
+    /// Queues that ever were.
+    made: i32,
+    /// Changes of queues, the paused ones last seen.
+    pub(super) paused: HashSet<QueueId>,
+    version: i64,
     pub(super) buffers: HashMap<StreamNumber, Arc<Buffer>>,
     streams: u32,
     next_job: i64,
@@ -105,6 +110,9 @@ impl World {
             clock: 1_000_000_000_000,
             rows: BTreeMap::new(),
             queues: HashMap::new(),
+            made: 0,
+            paused: HashSet::new(),
+            version: 0,
             buffers: HashMap::new(),
             streams: 0,
             next_job: 0,
@@ -127,8 +135,37 @@ impl World {
     }
 
     pub(super) fn create(&mut self, name: &str) -> QueueId {
-        let id = QueueId(i32::try_from(self.queues.len()).expect("few") + 1);
-        *self.queues.entry(queue(name)).or_insert(id)
+        if !self.queues.contains_key(&queue(name)) {
+            self.made += 1;
+            self.queues.insert(queue(name), QueueId(self.made));
+        }
+        self.queues[&queue(name)]
+    }
+
+    /// A queue's row as the database has it.
+    pub(super) fn row(&self, name: &QueueName) -> Option<QueueRow> {
+        let id = *self.queues.get(name)?;
+        let settings = QueueSettings { paused: self.paused.contains(&id), ..QueueSettings::default() };
+        Some(QueueRow { id, name: name.clone(), settings, version: self.version, closing: false })
+    }
+
+    /// Pauses or resumes, through another replica.
+    pub(super) fn pause(&mut self, name: &str, paused: bool) {
+        let id = self.create(name);
+        self.version += 1;
+        if paused {
+            self.paused.insert(id)
+        } else {
+            self.paused.remove(&id)
+        };
+    }
+
+    /// The same through this one.
+    pub(super) fn pause_here(&mut self, name: &str, paused: bool) {
+        self.pause(name, paused);
+        let row = self.row(&queue(name)).expect("it exists");
+        self.mail.changed.push(row);
+        self.run();
     }
 
     /// Stores jobs without telling anyone.
@@ -329,13 +366,16 @@ impl World {
             Act::Resolve { number, names } => {
                 self.look_ups += names.len();
                 let results = names.into_iter().map(|name| {
-                    let id = self.queues.get(&name).copied();
-                    let settings = QueueSettings::default();
-                    let row = id.map(|id| QueueRow { id, name: name.clone(), settings });
+                    let row = self.row(&name);
                     (name, if self.away { Err(away()) } else { Ok(row) })
                 });
                 let results = results.collect();
                 self.done.push(Done::Resolve { number, results });
+            }
+            Act::ReadSettings(names) => {
+                let rows = names.iter().filter_map(|name| self.row(name)).collect();
+                let result = if self.away { Err(away()) } else { Ok(rows) };
+                self.done.push(Done::ReadSettings { names, result });
             }
             Act::Notify(wake) => self.told.push(wake),
         }

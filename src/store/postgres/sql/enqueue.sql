@@ -1,6 +1,7 @@
 -- Stores jobs without keys, all or none. One array per column, all of one length:
 -- $1 queues, $2 payloads, $3 content types, $4 headers, $5 priorities, $6 delays in microseconds or null, $7 starts or null,
--- $8 attempts, $9 traceparents, $10 tracestates.
+-- $8 attempts, $9 traceparents, $10 tracestates. $11: each queue once; where one of them takes no jobs, nothing is stored and
+-- the answer is null.
 -- Ids rise with the order of the arrays, since a row's id is drawn as it is stored.
 with stored as (
     insert into leasehold.job (
@@ -17,6 +18,11 @@ with stored as (
     ) with ordinality u (
         queue_id, payload, content_type, header, priority, delay, start, attempts, traceparent, tracestate, n
     )
+    where (
+        select count(q.id)
+        from leasehold.queue q
+        where q.id = any ($11::int[]) and q.disabled_reason is null and q.closing_since is null
+    ) = cardinality($11::int[])
     order by u.n
     returning id, ready_at
 )

@@ -20,7 +20,7 @@ from (
         (
             select octet_length(j.payload)
             from leasehold.job j
-            where j.lease_id is not null and j.lease_until > '-infinity' and j.queue_id = $1::int
+            where j.queue_id = $1::int and (j.lease_id is null)::int = 0
             limit $2::bigint
         )
     ) w

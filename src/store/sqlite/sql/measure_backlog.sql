@@ -5,10 +5,10 @@ select count(*) as jobs, coalesce(sum(bytes), 0) as bytes from (
     select length(payload) as bytes from job indexed by job_ready
     where queue_id = ?1 and lease_id is null and blocked = 0
     union all
-    select length(payload) from job indexed by job_lease
-    where lease_id is not null and lease_until > 0 and queue_id = ?1
+    select length(payload) from job indexed by job_leased
+    where queue_id = ?1 and lease_id is not null
     union all
-    select length(payload) from job indexed by job_key
-    where queue_id = ?1 and ordering_key is not null and blocked = 1
+    select length(payload) from job indexed by job_blocked
+    where queue_id = ?1 and blocked = 1
     limit ?2
 )

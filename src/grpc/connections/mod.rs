@@ -1,0 +1,72 @@
+//! `ConnectionService`: who holds the database's connections.
+
+mod callers;
+mod sessions;
+
+use std::pin::Pin;
+
+use futures_util::Stream;
+use tonic::{Request, Response, Status};
+
+use super::unary::Unary;
+use crate::{store::Store, v1};
+
+/// Frames of an answer that goes on.
+type Frames<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// The service.
+#[derive(Clone)]
+pub(super) struct ConnectionsApi {
+    store: Store,
+}
+
+impl ConnectionsApi {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+#[tonic::async_trait]
+impl v1::connection_service_server::ConnectionService for ConnectionsApi {
+    type WatchCallersStream = Frames<v1::WatchCallersResponse>;
+
+    async fn list_callers(
+        &self,
+        request: Request<v1::ListCallersRequest>,
+    ) -> Result<Response<v1::ListCallersResponse>, Status> {
+        let (unary, call) = Unary::of(&request);
+        unary.answer(self.do_list_callers(&call, request.get_ref()).await)
+    }
+
+    async fn watch_callers(
+        &self,
+        request: Request<v1::WatchCallersRequest>,
+    ) -> Result<Response<Self::WatchCallersStream>, Status> {
+        let (unary, call) = Unary::of(&request);
+        unary.answer(self.do_watch_callers(&call, request.get_ref()).await)
+    }
+
+    async fn list_database_sessions(
+        &self,
+        request: Request<v1::ListDatabaseSessionsRequest>,
+    ) -> Result<Response<v1::ListDatabaseSessionsResponse>, Status> {
+        let (unary, call) = Unary::of(&request);
+        unary.answer(self.do_list_database_sessions(&call, request.get_ref()).await)
+    }
+
+    async fn get_vacuum_horizon(
+        &self,
+        request: Request<v1::GetVacuumHorizonRequest>,
+    ) -> Result<Response<v1::GetVacuumHorizonResponse>, Status> {
+        let (unary, call) = Unary::of(&request);
+        unary.answer(self.do_get_vacuum_horizon(&call, request.get_ref()).await)
+    }
+
+    async fn set_caller_budget(
+        &self,
+        request: Request<v1::SetCallerBudgetRequest>,
+    ) -> Result<Response<v1::SetCallerBudgetResponse>, Status> {
+        let (unary, call) = Unary::of(&request);
+        unary.answer(self.do_set_caller_budget(&call, request.get_ref()).await)
+    }
+}

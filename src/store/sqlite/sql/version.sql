@@ -1,0 +1,2 @@
+-- The version of the library.
+select sqlite_version() as version

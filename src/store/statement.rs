@@ -1,0 +1,20 @@
+//! What acts on their own are called.
+
+/// An act that runs alone: its name, the same in metrics, spans and the ledger, and which lanes may take it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Statement {
+    pub(super) name: &'static str,
+    pub(super) reads: bool,
+}
+
+impl Statement {
+    /// One that only reads.
+    pub(super) const fn reading(name: &'static str) -> Self {
+        Self { name, reads: true }
+    }
+
+    /// One that may write.
+    pub(super) const fn writing(name: &'static str) -> Self {
+        Self { name, reads: false }
+    }
+}
