@@ -41,6 +41,7 @@ pub(super) fn store(config: &Config, metrics: &Metrics) -> StoreOptions {
         queue_refresh: config.queues.refresh_interval,
         purge_step: config.queues.purge_step,
         ledger_callers: config.callers.in_ledger,
+        absent_after: config.upkeep.presence_absent,
         metrics: Some(metrics.clone()),
         ..StoreOptions::default()
     }
@@ -73,6 +74,7 @@ pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
         arrivals_interval: upkeep.arrivals_interval,
         expiry_interval: upkeep.expiry_interval,
         pruner_interval: upkeep.prune_interval,
+        presence_interval: upkeep.presence_interval,
         step: upkeep.batch,
         floors: config.broker.claim_cursor,
         ..UpkeepOptions::default()

@@ -68,6 +68,11 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         "the first must not be larger than the second, or clients wait where they would be told",
     );
     layers.require(
+        config.upkeep.presence_interval * 2 <= config.upkeep.presence_absent,
+        &["upkeep.presence_interval", "upkeep.presence_absent"],
+        "the second must be at least twice the first, or replicas that are there are taken for gone",
+    );
+    layers.require(
         config.callers.names.len() <= config.callers.with_text,
         &["callers.names", "callers.with_text"],
         "the first must not name more callers than the second allows",

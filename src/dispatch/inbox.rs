@@ -13,11 +13,11 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::{Notify, futures::Notified};
+use tokio::sync::{Notify, futures::Notified, oneshot};
 
-use super::{buffer::Returned, stream::Opening};
+use super::{buffer::Returned, presence::StreamState, stream::Opening};
 use crate::{
-    model::{QueueId, QueueName, StreamNumber},
+    model::{JobId, QueueId, QueueName, StreamNumber},
     store::engine::{LeaseRef, QueueRow},
 };
 
@@ -38,6 +38,8 @@ pub(super) struct Mail {
     /// Jobs found too old to be sent.
     pub(super) stale: Vec<(StreamNumber, Vec<Returned>)>,
     pub(super) settled: Vec<LeaseRef>,
+    /// Jobs whose leases are worth a look.
+    pub(super) suspected: Vec<JobId>,
     pub(super) extended: Vec<(LeaseRef, Instant)>,
     pub(super) reaped: Vec<LeaseRef>,
     /// Queues in which this many jobs became ready on this replica.
@@ -48,6 +50,8 @@ pub(super) struct Mail {
     pub(super) deleted: Vec<QueueName>,
     /// Queues in which a job becomes ready then.
     pub(super) due: Vec<(QueueId, Instant)>,
+    /// Who wants to know of all streams. Whoever asks waits for the answer, and few do.
+    pub(super) asked: Vec<oneshot::Sender<Vec<StreamState>>>,
 }
 
 /// Filled by everyone, emptied by the dispatcher.

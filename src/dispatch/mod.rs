@@ -53,6 +53,7 @@ mod frame;
 mod inbox;
 mod options;
 mod pace;
+mod presence;
 mod queue;
 mod stream;
 
@@ -78,10 +79,11 @@ use self::{
 pub use self::{
     frame::{DrainReason, Frame, RevokedLease, SentJob},
     options::DispatchOptions,
+    presence::Presence,
     stream::{LeaseStream, StreamSpec},
 };
 use crate::{
-    model::{Failure, JobId, LeaseToken, QueueId, QueueName, Reason, ReplicaId, StreamNumber},
+    model::{Failure, JobId, LeaseToken, QueueId, QueueName, Reason, ReplicaId, StreamId, StreamNumber},
     store::{
         Store,
         engine::{LeaseRef, QueueRow, ReapedLease, Wake},
@@ -96,6 +98,7 @@ pub struct Dispatch {
     options: Arc<DispatchOptions>,
     broker: Arc<str>,
     replica: ReplicaId,
+    presence: Arc<Presence>,
     _stop: Arc<DropGuard>,
 }
 
@@ -146,12 +149,14 @@ impl Dispatch {
         let replica = store.replica();
         let desk = Desk::new(options.clone(), replica, StdRng::from_os_rng(), Instant::now());
         tokio::spawn(actor::run(desk, store.clone(), shared.clone(), stop.clone()));
+        let presence = Arc::new(Presence::new(store.clone(), Arc::clone(&shared), broker.clone()));
         Self {
             shared,
             store,
             options: Arc::new(options),
             broker: broker.into(),
             replica,
+            presence,
             _stop: Arc::new(stop.drop_guard()),
         }
     }
@@ -170,7 +175,7 @@ impl Dispatch {
         let opened = Frame::Opened {
             broker: self.broker.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            stream_id: format!("{:08x}-{}", self.replica.0, number.0),
+            stream_id: StreamId { replica: self.replica, number }.to_string(),
             heartbeat_interval: self.options.heartbeat_interval,
             max_age: age,
         };
@@ -231,6 +236,33 @@ impl Dispatch {
     /// This process's name for operators.
     pub fn broker(&self) -> &str {
         &self.broker
+    }
+
+    /// Somebody asked for these leased jobs to be cancelled: their holders are told, each by the replica that has its stream.
+    pub fn cancel_requested(&self, jobs: &[(JobId, StreamId)]) {
+        let mut others: BTreeMap<ReplicaId, Vec<JobId>> = BTreeMap::new();
+        for (job, stream) in jobs {
+            others.entry(stream.replica).or_default().push(*job);
+        }
+        self.look_at(others.remove(&self.replica).unwrap_or_default());
+        for (replica, jobs) in others {
+            self.store.notify(Wake::Settled { replica, jobs });
+        }
+    }
+
+    /// The leases of these jobs are looked at in the database, where they are streams' of this replica.
+    fn look_at(&self, jobs: Vec<JobId>) {
+        self.shared.inbox.hint(|mail| &mut mail.suspected, jobs);
+    }
+
+    /// What this replica says of itself to operators.
+    pub fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    /// Whether the replica goes away.
+    pub fn is_draining(&self) -> bool {
+        self.shared.inbox.is_draining()
     }
 
     /// The reaper took these leases; in `readied` the next job of a key became ready.

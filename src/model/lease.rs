@@ -26,6 +26,41 @@ pub struct ReplicaId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamNumber(pub u32);
 
+/// A Lease stream among those of all replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId {
+    /// Who serves it.
+    pub replica: ReplicaId,
+    /// Which of its streams.
+    pub number: StreamNumber,
+}
+
+impl StreamId {
+    /// The lowest and the highest that a replica's streams may have.
+    pub fn all_of(replica: ReplicaId) -> (Self, Self) {
+        (Self { replica, number: StreamNumber(0) }, Self { replica, number: StreamNumber(u32::MAX) })
+    }
+
+    /// Both numbers in one, as it stands in the database; rises with the number within a replica.
+    pub fn to_bits(self) -> i64 {
+        (u64::from(self.replica.0) << 32 | u64::from(self.number.0)).cast_signed()
+    }
+
+    /// Back from [`StreamId::to_bits`].
+    pub fn from_bits(bits: i64) -> Self {
+        let (high, low) = (bits >> 32, bits & 0xffff_ffff);
+        let half = |half: i64| u32::try_from(half & 0xffff_ffff).unwrap_or_default(); // masked, so it always fits
+        Self { replica: ReplicaId(half(high)), number: StreamNumber(half(low)) }
+    }
+}
+
+/// As operators see it.
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}-{}", self.replica.0, self.number.0)
+    }
+}
+
 /// Proof of one lease. It names job and lease, so that a settlement needs no look-up, and replica and stream, so that any
 /// replica knows whose credit comes back.
 ///
@@ -135,6 +170,16 @@ mod tests {
         for bad in ["", "x", &text[1..], &format!("{text}="), &"é".repeat(24), &"\0".repeat(48), &"+".repeat(48)] {
             assert_eq!(LeaseToken::parse(bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_stream_survives_its_column() {
+        for (replica, number) in [(0, 0), (7, 9), (u32::MAX, 1), (0x8000_0000, u32::MAX)] {
+            let stream = StreamId { replica: ReplicaId(replica), number: StreamNumber(number) };
+            assert_eq!(StreamId::from_bits(stream.to_bits()), stream);
+        }
+        let stream = StreamId { replica: ReplicaId(0xab), number: StreamNumber(12) };
+        assert_eq!(stream.to_string(), "000000ab-12");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 pub mod backoff;
 pub mod caller;
 pub mod count;
+pub mod explain;
 pub mod failure;
 pub mod invalid;
 pub mod job;
@@ -23,7 +24,7 @@ pub use failure::{Failure, Outcome, Reason};
 pub use invalid::Invalid;
 pub use job::{Headers, JobId, NewJob, Priority, Start};
 pub use key::Key;
-pub use lease::{LeaseId, LeaseToken, NackAction, ReplicaId, StreamNumber};
+pub use lease::{LeaseId, LeaseToken, NackAction, ReplicaId, StreamId, StreamNumber};
 pub use limits::Limits;
 pub use queue::{QueueId, QueueName, QueueSettings};
 pub use state::JobState;

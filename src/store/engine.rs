@@ -7,9 +7,12 @@
 //!
 //! Sessions hold no policy: no retries, spans, metrics or merging. Those are in the facade, once for all engines.
 
+mod attending;
 mod governing;
+mod inspecting;
 mod purging;
 mod settling;
+mod steering;
 
 use std::time::Duration;
 
@@ -17,13 +20,19 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use self::{
+    attending::{Attended, Attending, DemandReport, Report, StreamReport},
     governing::{Backlog, CountSpot, Governing, NewQueues, QueueCounts, QueueRow},
+    inspecting::{
+        Attendance, Bounds, Circumstances, CountWalk, CountedDead, DeadFilter, DeadPlace, DeadWalk, Inspecting,
+        JobRecord, JobsWalk, Page, Rates, StreamRecord, StreamsWalk,
+    },
     purging::{PurgeCount, PurgePlace, PurgeStep, Purged, Purging},
     settling::{AckedRow, ExtendRow, ExtendedRow, Held, LeaseRef, LeaseState, NackRow, NackedRow, Settling},
+    steering::{Cancelled, CancelledJobs, DeadJobs, RedriveStep, Redriven, RunNow, Steering},
 };
 use super::error::EngineError;
 use crate::model::{
-    Caller, Headers, JobId, Key, LeaseId, NewJob, Priority, QueueId, ReplicaId, Timestamp, TraceContext,
+    Caller, Headers, JobId, Key, LeaseId, NewJob, Priority, QueueId, ReplicaId, StreamId, Timestamp, TraceContext,
 };
 
 /// A database of one kind.
@@ -63,9 +72,24 @@ pub enum LaneRole {
 }
 
 /// One connection and the acts that run on it.
-pub trait Session: Enqueueing + Claiming + Settling + Maintaining + Governing + Purging + Linking {}
+pub trait Session:
+    Enqueueing + Claiming + Settling + Maintaining + Governing + Purging + Inspecting + Steering + Attending + Linking
+{
+}
 
-impl<T: Enqueueing + Claiming + Settling + Maintaining + Governing + Purging + Linking> Session for T {}
+impl<T> Session for T where
+    T: Enqueueing
+        + Claiming
+        + Settling
+        + Maintaining
+        + Governing
+        + Purging
+        + Inspecting
+        + Steering
+        + Attending
+        + Linking
+{
+}
 
 /// How long a statement may wait for a row that another one holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +178,8 @@ pub struct Claim {
 pub struct Slot {
     /// New random bits.
     pub lease: LeaseId,
+    /// The stream that it is for.
+    pub stream: StreamId,
     /// How long the lease lasts.
     pub duration: Duration,
 }

@@ -9,16 +9,20 @@ mod backlog;
 mod census;
 pub mod comment;
 mod counts;
+mod dead;
 pub mod engine;
 pub mod error;
+mod jobs;
 mod lane;
 mod lanes;
 mod ledger;
 mod line;
 mod merged;
 pub mod postgres;
+mod presence;
 mod purging;
 mod queues;
+mod rates;
 mod request;
 pub mod schema;
 mod settings;
@@ -28,6 +32,7 @@ mod statement;
 mod wakes;
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -50,10 +55,12 @@ use self::{
     wakes::Notifier,
 };
 pub use self::{
+    dead::pace,
     lanes::LaneOptions,
     ledger::Holds,
     line::LineOptions,
     purging::{Deletion, Progress, Purge},
+    rates::Totals,
 };
 use crate::{
     model::{Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, Reason, ReplicaId, Timestamp},
@@ -85,6 +92,8 @@ pub struct StoreOptions {
     pub ledger_callers: usize,
     /// Hints to other replicas are gathered this long.
     pub wake_gather: Duration,
+    /// Replicas that wrote nothing about themselves for so long are as if they were not.
+    pub absent_after: Duration,
     /// What is counted goes there.
     pub metrics: Option<Metrics>,
 }
@@ -103,6 +112,7 @@ impl Default for StoreOptions {
             purge_step: 500,
             ledger_callers: 1_000,
             wake_gather: Duration::from_millis(10),
+            absent_after: Duration::from_secs(60),
             metrics: None,
         }
     }
@@ -191,7 +201,7 @@ impl Store {
             Err(failure) if failure.reason == Reason::Disabled => return Err(self.why_closed(call, names).await),
             answer => answer?,
         };
-        self.inner.counts.enqueued(&enqueued);
+        self.inner.counts.enqueued(&enqueued, &queues);
         Ok(enqueued.into_iter().zip(queues).map(|(row, queue)| Stored { row, queue }).collect())
     }
 
@@ -255,7 +265,7 @@ impl Store {
         match &claimed {
             Ok(jobs) => {
                 self.inner.floors.claimed(queue, floors);
-                self.inner.counts.claimed(jobs);
+                self.inner.counts.claimed(queue, jobs);
             }
             Err(failure) if failure.outcome == Outcome::Unknown => {
                 tokio::spawn(self.clone().give_back_unseen(leases));
@@ -389,6 +399,11 @@ impl Store {
     /// Lane time per caller since the start.
     pub fn holds(&self) -> Vec<(Caller, Holds)> {
         self.inner.lanes.ledger.snapshot()
+    }
+
+    /// What became of each queue's jobs on this replica since the start.
+    pub fn totals(&self) -> HashMap<QueueId, Totals> {
+        self.inner.counts.totals()
     }
 
     /// Takes no new work and returns when what was handed over has ended.

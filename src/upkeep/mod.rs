@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod expiry;
+mod presence;
 mod pruner;
 mod reaper;
 
@@ -26,6 +27,7 @@ use tracing::{debug, info, warn};
 use self::{
     arrivals::Arrivals,
     expiry::Expiry,
+    presence::Present,
     pruner::{AckedJobs, DeadJobs, IdempotencyKeys},
     reaper::Reaper,
 };
@@ -42,6 +44,8 @@ pub struct UpkeepOptions {
     pub expiry_interval: Duration,
     /// Between two passes of the pruner.
     pub pruner_interval: Duration,
+    /// Between two reports of this replica about itself.
+    pub presence_interval: Duration,
     /// Rows in one statement.
     pub step: usize,
     /// Between two walks from the beginning.
@@ -57,6 +61,7 @@ impl Default for UpkeepOptions {
             arrivals_interval: Duration::from_secs(1),
             expiry_interval: Duration::from_secs(2),
             pruner_interval: Duration::from_mins(1),
+            presence_interval: Duration::from_secs(10),
             step: 1_000,
             full_walk_interval: Duration::from_mins(10),
             floors: true,
@@ -80,6 +85,9 @@ trait Pass: Send + 'static {
 
     /// Does at most `limit` rows.
     async fn run_once(&mut self, limit: usize) -> Result<Step, Failure>;
+
+    /// The last thing it does.
+    async fn end(&mut self) {}
 }
 
 /// What a step did.
@@ -133,7 +141,8 @@ impl Upkeep {
         let (reaper, arrivals, pruner) = (options.reaper_interval, options.arrivals_interval, options.pruner_interval);
         upkeep.run(Reaper::new(store.clone(), dispatch.clone()), reaper, &options);
         upkeep.run(Arrivals::new(store.clone(), dispatch.clone()), arrivals, &options);
-        upkeep.run(Expiry::new(store.clone(), dispatch), options.expiry_interval, &options);
+        upkeep.run(Expiry::new(store.clone(), dispatch.clone()), options.expiry_interval, &options);
+        upkeep.run(Present::new(dispatch), options.presence_interval, &options);
         upkeep.run(DeadJobs::new(store.clone()), pruner, &options);
         upkeep.run(AckedJobs::new(store.clone()), pruner, &options);
         upkeep.run(IdempotencyKeys::new(store), pruner, &options);
@@ -200,6 +209,7 @@ async fn keep_up(
         // Not in step with other replicas.
         let wait = pause.mul_f64(rand::rng().random_range(0.9..=1.1));
         if stop.run_until_cancelled(sleep(wait)).await.is_none() {
+            pass.end().await;
             return;
         }
         let began = Instant::now();

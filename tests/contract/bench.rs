@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use leasehold::{
-    model::{JobId, Key, LeaseId, NackAction, NewJob, Priority, QueueId, QueueName, QueueSettings, Start, Timestamp},
+    model::{
+        JobId, Key, LeaseId, NackAction, NewJob, Priority, QueueId, QueueName, QueueSettings, ReplicaId, Start,
+        StreamId, StreamNumber, Timestamp,
+    },
     store::{
         engine::{
             AckedRow, Claim, ClaimedJob, EnqueuedRow, ExtendRow, ExtendedRow, Held, JobRow, LeaseRef, LockWait,
@@ -16,6 +19,8 @@ use leasehold::{
 use super::database::{Database, caller};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
+/// Whom the cases' claims are for.
+pub(crate) const STREAM: StreamId = StreamId { replica: ReplicaId(7), number: StreamNumber(9) };
 
 /// A session on a case's database.
 pub(crate) struct Bench {
@@ -177,7 +182,7 @@ pub(crate) fn claim_of(queue: QueueId, count: usize) -> Claim {
     Claim {
         queue,
         floors: [Timestamp::BEGINNING; Priority::LEVELS],
-        slots: (0..count).map(|_| Slot { lease: LeaseId(rand::random()), duration: LEASE }).collect(),
+        slots: (0..count).map(|_| Slot { lease: LeaseId(rand::random()), stream: STREAM, duration: LEASE }).collect(),
     }
 }
 

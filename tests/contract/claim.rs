@@ -8,7 +8,7 @@ use leasehold::{
 };
 
 use super::{
-    bench::{Bench, changed, claim_of, claimed_ids, ids, job, lease, nack_row, payloads, priority},
+    bench::{Bench, STREAM, changed, claim_of, claimed_ids, ids, job, lease, nack_row, payloads, priority},
     database::Database,
 };
 
@@ -57,7 +57,11 @@ pub(crate) async fn each_job_has_the_lease_and_duration_of_one_slot(db: &dyn Dat
     let stored = bench.enqueue(&(0..20).map(|n| job(queue, format!("{n}"))).collect::<Vec<_>>()).await;
     let mut claim = claim_of(queue, 0);
     claim.slots = (0..30_u64)
-        .map(|n| Slot { lease: LeaseId(u128::from(n) << 100 | 7), duration: Duration::from_secs(n + 1) })
+        .map(|n| Slot {
+            lease: LeaseId(u128::from(n) << 100 | 7),
+            stream: STREAM,
+            duration: Duration::from_secs(n + 1),
+        })
         .collect();
     let claimed = bench.try_claim(&claim).await.expect("a claim");
     assert_eq!(claimed_ids(&claimed).into_iter().collect::<BTreeSet<_>>(), ids(&stored).into_iter().collect());

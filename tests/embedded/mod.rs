@@ -4,7 +4,10 @@ use std::{path::Path, time::Duration};
 
 use futures_util::FutureExt as _;
 use leasehold::{
-    model::{Caller, Headers, JobId, LeaseId, NewJob, Priority, QueueId, QueueName, Start, Timestamp},
+    model::{
+        Caller, Headers, JobId, LeaseId, NewJob, Priority, QueueId, QueueName, ReplicaId, Start, StreamId,
+        StreamNumber, Timestamp,
+    },
     store::{
         engine::{Claim, Engine, JobRow, LaneRole, LeaseRef, LockWait, LookSpot, NewQueues, Session, Slot},
         error::EngineError,
@@ -58,7 +61,8 @@ async fn enqueue(writer: &mut dyn Session, jobs: &[JobRow]) -> Vec<JobId> {
 }
 
 async fn claim(writer: &mut dyn Session, queue: QueueId, count: usize) -> Vec<LeaseRef> {
-    let slot = || Slot { lease: LeaseId(rand::random()), duration: Duration::from_secs(60) };
+    let stream = StreamId { replica: ReplicaId(1), number: StreamNumber(1) };
+    let slot = || Slot { lease: LeaseId(rand::random()), stream, duration: Duration::from_secs(60) };
     let floors = [Timestamp::BEGINNING; Priority::LEVELS];
     let claim = Claim { queue, floors, slots: std::iter::repeat_with(slot).take(count).collect() };
     let claimed = writer.claim(&caller(), &claim).await.expect("a claim");

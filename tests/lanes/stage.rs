@@ -9,7 +9,7 @@ use bytes::Bytes;
 use leasehold::{
     model::{
         Caller, Failure, Headers, JobId, Key, LeaseId, LeaseToken, NewJob, Priority, QueueId, QueueName, ReplicaId,
-        Start, StreamNumber, Timestamp,
+        Start, StreamId, StreamNumber, Timestamp,
     },
     store::{
         Call, LaneOptions, Store, StoreOptions, Stored,
@@ -247,7 +247,8 @@ pub(crate) async fn put(store: &Store, job: NewJob) -> (JobId, QueueId) {
 }
 
 pub(crate) fn slots(count: usize, duration: Duration) -> Vec<Slot> {
-    (0..count).map(|_| Slot { lease: LeaseId(rand::random()), duration }).collect()
+    let stream = StreamId { replica: ReplicaId(1), number: StreamNumber(1) };
+    (0..count).map(|_| Slot { lease: LeaseId(rand::random()), stream, duration }).collect()
 }
 
 /// A claim from the beginning.

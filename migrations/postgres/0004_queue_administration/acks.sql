@@ -31,12 +31,13 @@ $$;
 -- Ends jobs, as leasehold.ack_leases does, and keeps them where their queues do. Where no queue does, that costs one look at
 -- an empty index for the whole statement.
 create function leasehold.ack_jobs(
-    asked bigint[], leases uuid[], short_wait boolean, out outcomes smallint[], out readied int[]
+    asked bigint[], leases uuid[], short_wait boolean, out outcomes smallint[], out queues int[], out readied int[]
 ) language plpgsql as $$
 declare
     held bigint[];
     places tid[];
     done bigint[];
+    done_queues int[];
     keyed bigint[];
     keyed_queues int[];
     keyed_keys text[];
@@ -62,19 +63,22 @@ begin
         where j.ctid = u.place
         returning u.n, j.queue_id, j.ordering_key
     )
-    select array_agg(e.n),
+    select array_agg(e.n order by e.n), array_agg(e.queue_id order by e.n),
         array_agg(e.n) filter (where e.ordering_key is not null),
         array_agg(e.queue_id) filter (where e.ordering_key is not null),
         array_agg(e.ordering_key) filter (where e.ordering_key is not null)
-    into done, keyed, keyed_queues, keyed_keys
+    into done, done_queues, keyed, keyed_queues, keyed_keys
     from ended e;
 
     if coalesce(cardinality(done), 0) = cardinality(asked) then
         outcomes := array_fill(1::smallint, array[cardinality(asked)]);
+        queues := done_queues;
     else
         outcomes := leasehold.explain_misses(asked, leases);
+        queues := array_fill(null::int, array[cardinality(asked)]);
         for i in 1 .. coalesce(cardinality(done), 0) loop
             outcomes[done[i]] := 1;
+            queues[done[i]] := done_queues[i];
         end loop;
     end if;
 

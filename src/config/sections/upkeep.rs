@@ -18,6 +18,10 @@ section! {
         expiry_interval: Duration = Span::millis(2_000, 100, 60_000);
         /// How often dead jobs, acked jobs that are kept, and idempotency keys past their retention are removed.
         prune_interval: Duration = Span::seconds(60, 1, 86_400);
+        /// How often this replica writes down, for operators, its streams and what became of queues' jobs.
+        presence_interval: Duration = Span::seconds(10, 1, 600);
+        /// A replica that wrote nothing for so long is taken for gone.
+        presence_absent: Duration = Span::seconds(60, 2, 3_600);
         /// Rows that one statement of upkeep may touch.
         batch: usize = Whole::new(1_000, 1, 10_000);
     }

@@ -12,7 +12,7 @@ use tracing::{debug, error};
 use super::{Act, Desk, streams::OpenStream};
 use crate::{
     dispatch::{agenda::Alarm, buffer::Unsent, cursor::Cursor, demand},
-    model::{Caller, Failure, LeaseId, LeaseToken, QueueId, QueueName, StreamNumber},
+    model::{Caller, Failure, LeaseId, LeaseToken, QueueId, QueueName, StreamId, StreamNumber},
     store::engine::{Claim, ClaimedJob, Slot, Wake},
 };
 
@@ -130,7 +130,11 @@ impl Desk {
             *count += 1;
             *bytes = bytes.saturating_add(average);
             let asked = self.streams.get(&stream).and_then(|stream| stream.lease_duration);
-            let slot = Slot { lease: LeaseId(self.random.random()), duration: asked.unwrap_or(queue.lease_duration) };
+            let slot = Slot {
+                lease: LeaseId(self.random.random()),
+                stream: StreamId { replica: self.replica, number: stream },
+                duration: asked.unwrap_or(queue.lease_duration),
+            };
             leases.insert(slot.lease, (stream, slot.duration));
             slots.push(slot);
         }

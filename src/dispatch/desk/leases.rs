@@ -21,6 +21,7 @@ pub(super) struct Lease {
     id: LeaseId,
     stream: StreamNumber,
     bytes: u64,
+    granted_at: Instant,
     expires_at: Instant,
     /// The database said that it ran out.
     lapsed: bool,
@@ -48,9 +49,17 @@ impl Desk {
             return false;
         }
         stream.jobs.insert(token.job);
+        stream.granted.insert((unsent.started, token.job));
         let expires_at = unsent.started + unsent.duration;
-        let lease =
-            Lease { id: token.lease, stream: token.stream, bytes, expires_at, lapsed: false, cancel_told: false };
+        let lease = Lease {
+            id: token.lease,
+            stream: token.stream,
+            bytes,
+            granted_at: unsent.started,
+            expires_at,
+            lapsed: false,
+            cancel_told: false,
+        };
         self.leases.insert(token.job, lease);
         self.agenda.set(expires_at, Alarm::Expiry(token.job));
         true
@@ -64,6 +73,7 @@ impl Desk {
         let Some(known) = self.forget_lease(lease.job) else { return false };
         if let Some(stream) = self.streams.get_mut(&known.stream) {
             stream.jobs.remove(&lease.job);
+            stream.granted.remove(&(known.granted_at, lease.job));
             stream.credit.release(known.bytes);
             stream.bytes_full = false;
             if stream.credit.used() == 0 {
@@ -131,9 +141,6 @@ impl Desk {
 
     /// Another replica says that these jobs were settled. A hint: it is looked at, not believed.
     pub(super) fn suspect(&mut self, jobs: &[JobId]) {
-        if jobs.is_empty() {
-            self.suspect_in_turn();
-        }
         self.suspects.extend(jobs.iter().filter(|job| self.leases.contains_key(job)));
     }
 

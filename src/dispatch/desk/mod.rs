@@ -218,6 +218,7 @@ impl Desk {
         for (queue, jobs) in mail.ready {
             self.heat(queue, jobs, true);
         }
+        self.suspect(&mail.suspected);
         for wake in wakes {
             self.wake(wake, now);
         }
@@ -232,6 +233,10 @@ impl Desk {
         self.start_returns();
         self.start_inspection();
         self.start_resolving();
+        for ask in mail.asked {
+            // Whoever stopped waiting does not need it.
+            drop(ask.send(self.show_streams()));
+        }
     }
 
     /// What to do, once.
@@ -292,7 +297,12 @@ impl Desk {
 
     fn wake(&mut self, wake: Wake, now: Instant) {
         match wake {
-            Wake::Settled { replica, jobs } if replica == self.replica => self.suspect(&jobs),
+            Wake::Settled { replica, jobs } if replica == self.replica => {
+                if jobs.is_empty() {
+                    self.suspect_in_turn();
+                }
+                self.suspect(&jobs);
+            }
             Wake::Settled { .. } => {}
             Wake::Ready { queues } => {
                 for queue in queues {

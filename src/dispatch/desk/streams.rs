@@ -16,6 +16,7 @@ use crate::{
         buffer::{Buffer, Returned},
         credit::Credit,
         frame::{DrainReason, Frame},
+        presence::{StreamFacts, StreamState},
         stream::Opening,
     },
     model::{Caller, Failure, JobId, QueueId, QueueName, Reason, StreamNumber},
@@ -24,6 +25,8 @@ use crate::{
 /// A stream that can be served.
 #[expect(clippy::struct_excessive_bools, reason = "each is one fact of its own; all combinations occur")]
 pub(super) struct OpenStream {
+    /// For operators.
+    about: Arc<StreamFacts>,
     pub(super) caller: Caller,
     pub(super) queues: Vec<Place>,
     /// Which of its queues comes first in the next round.
@@ -33,6 +36,8 @@ pub(super) struct OpenStream {
     pub(super) buffer: Arc<Buffer>,
     /// Its leases that are outstanding.
     pub(super) jobs: BTreeSet<JobId>,
+    /// The same by when they were granted.
+    pub(super) granted: BTreeSet<(Instant, JobId)>,
     /// Bytes of jobs in its buffer that were not taken, as last counted; 0 where there are none.
     pub(super) buffered: usize,
     /// It left a buffer untaken for half a lease and has not asked since.
@@ -94,7 +99,16 @@ impl Desk {
             self.agenda.set(deadline, Alarm::Deadline(number));
         }
         self.tickets += 1;
+        let about = StreamFacts {
+            consumer: spec.consumer,
+            peer: spec.peer,
+            caller: spec.caller.clone(),
+            queues: spec.queues.clone(),
+            max_in_flight: spec.max_in_flight,
+            opened_at: now,
+        };
         let stream = OpenStream {
+            about: Arc::new(about),
             caller: spec.caller,
             queues: spec.queues.into_iter().map(|name| Place { name, id: None }).collect(),
             turn: 0,
@@ -102,6 +116,7 @@ impl Desk {
             lease_duration: spec.lease_duration,
             buffer,
             jobs: BTreeSet::new(),
+            granted: BTreeSet::new(),
             buffered: 0,
             stalled: false,
             bytes_full: false,
@@ -200,6 +215,18 @@ impl Desk {
         for id in ask {
             self.consider(id, &caller);
         }
+    }
+
+    /// All streams, for operators.
+    pub(super) fn show_streams(&self) -> Vec<StreamState> {
+        let state = |(number, stream): (&StreamNumber, &OpenStream)| StreamState {
+            number: *number,
+            about: Arc::clone(&stream.about),
+            in_flight: stream.credit.used(),
+            free_credit: if stream.stalled || stream.bytes_full { 0 } else { stream.credit.unused() },
+            oldest_lease: stream.granted.first().map(|(granted_at, _)| *granted_at),
+        };
+        self.streams.iter().map(state).collect()
     }
 
     /// The stream's reader took what was there.

@@ -80,7 +80,7 @@ mod tests {
         let tokens = tokens(&["", &one, "bad", &two, &one, &two[1..]]);
         let asked: Vec<_> = tokens.leases().iter().map(|lease| lease.job).collect();
         assert_eq!(asked, [JobId(1), JobId(2), JobId(1)]);
-        let rows = [Held::Ok, Held::Busy, Held::Gone].map(|held| AckedRow { held, readied: None });
+        let rows = [Held::Ok, Held::Busy, Held::Gone].map(|held| AckedRow { held, queue: None, readied: None });
         let answer = acked(&tokens, &rows).expect("one row per lease");
         let statuses: Vec<_> = answer.results.iter().map(v1::SettleResult::status).collect();
         let malformed = SettleStatus::InvalidToken;

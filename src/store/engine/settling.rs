@@ -27,7 +27,8 @@ pub trait Settling: Send {
     async fn ack(&mut self, caller: &Caller, leases: &[LeaseRef], wait: LockWait)
     -> Result<Vec<AckedRow>, EngineError>;
 
-    /// Gives jobs back, or moves them to the dead jobs where no attempt is left or [`NackAction::Reject`] asks for it.
+    /// Gives jobs back, or moves them to the dead jobs where no attempt is left or [`NackAction::Reject`] asks for it. One
+    /// that somebody asked to cancel is removed instead: neither dead nor ready again.
     async fn nack(&mut self, caller: &Caller, items: &[NackRow], wait: LockWait)
     -> Result<Vec<NackedRow>, EngineError>;
 
@@ -56,6 +57,8 @@ pub enum Held {
 pub struct AckedRow {
     /// What became of it.
     pub held: Held,
+    /// The job's queue, where the lease decided.
+    pub queue: Option<QueueId>,
     /// The queue in which the freed ordering key's next job became ready.
     pub readied: Option<QueueId>,
 }
@@ -83,6 +86,8 @@ pub struct NackedRow {
     pub held: Held,
     /// The job is dead now.
     pub dead: bool,
+    /// The job's queue, where the lease decided.
+    pub queue: Option<QueueId>,
     /// When it is ready again, where it lives.
     pub ready_at: Option<Timestamp>,
     /// How long that is from now.

@@ -5,11 +5,12 @@ use bytes::Bytes;
 use sqlx::{postgres::PgRow, types::Uuid};
 
 use super::{
+    record::{headers, key, priority, trace},
     session::{Args, PgSession},
     value::{Moment, get, narrow, one_each, uuid},
 };
 use crate::{
-    model::{Caller, Headers, JobId, Key, LeaseId, Priority, QueueId, TraceContext, time::micros},
+    model::{Caller, JobId, LeaseId, QueueId, time::micros},
     store::{
         engine::{Claim, ClaimedJob, Claiming, LeaseRef, LookSpot, Sighting},
         error::EngineError,
@@ -33,7 +34,8 @@ impl Claiming for PgSession {
             .with(claim.floors.map(Moment).to_vec())
             .with(claim.slots.iter().map(|slot| uuid(slot.lease)).collect::<Vec<_>>())
             .with(claim.slots.iter().map(|slot| micros(slot.duration)).collect::<Vec<_>>())
-            .with(wanted);
+            .with(wanted)
+            .with(claim.slots.iter().map(|slot| slot.stream.to_bits()).collect::<Vec<_>>());
         let rows = self.rows(caller, CLAIM, arguments).await?;
         rows.iter().map(claimed).collect()
     }
@@ -65,11 +67,6 @@ impl Claiming for PgSession {
     }
 }
 
-fn priority(row: &PgRow, act: &str) -> Result<Priority, EngineError> {
-    let level: i16 = get(row, act, "priority")?;
-    Priority::new(level.into()).ok_or_else(|| EngineError::Bug(format!("{act}: column priority is out of range")))
-}
-
 fn seen(row: &PgRow) -> Result<Sighting, EngineError> {
     let ready_at = get::<Moment>(row, "look", "ready_at")?.0;
     Ok(Sighting {
@@ -82,19 +79,12 @@ fn seen(row: &PgRow) -> Result<Sighting, EngineError> {
 
 fn claimed(row: &PgRow) -> Result<ClaimedJob, EngineError> {
     let moment = |column: &str| get::<Moment>(row, "job", column).map(|moment| moment.0);
-    let key = |column: &str| -> Result<Option<Key>, EngineError> {
-        let Some(text) = get::<Option<&str>>(row, "job", column)? else { return Ok(None) };
-        let key = Key::parse(column, text);
-        key.map(Some).map_err(|_| EngineError::Bug(format!("job: column {column} is no key")))
-    };
-    let trace = get::<Option<&str>>(row, "job", "traceparent")?;
-    let tracestate = get::<Option<&str>>(row, "job", "tracestate")?.unwrap_or_default();
     Ok(ClaimedJob {
         job: JobId(get(row, "job", "id")?),
         lease: LeaseId(get::<Uuid>(row, "job", "lease_id")?.as_u128()),
         payload: Bytes::copy_from_slice(get(row, "job", "payload")?),
         content_type: get(row, "job", "content_type")?,
-        headers: headers(get(row, "job", "headers")?)?,
+        headers: headers(row)?,
         priority: priority(row, "job")?,
         attempt: narrow(get::<i32>(row, "job", "attempt")?, "job", "attempt")?,
         max_attempts: narrow(get::<i32>(row, "job", "max_attempts")?, "job", "max_attempts")?,
@@ -103,14 +93,9 @@ fn claimed(row: &PgRow) -> Result<ClaimedJob, EngineError> {
         lease_expires_at: moment("lease_until")?,
         available_at: moment("available_at")?,
         ready_at: moment("ready_at")?,
-        ordering_key: key("ordering_key")?,
-        idempotency_key: key("idempotency_key")?,
+        ordering_key: key(row, "ordering_key")?,
+        idempotency_key: key(row, "idempotency_key")?,
         last_error: get(row, "job", "last_error")?,
-        trace: trace.map(|parent| TraceContext { traceparent: parent.to_owned(), tracestate: tracestate.to_owned() }),
+        trace: trace(row)?,
     })
-}
-
-fn headers(text: Option<&str>) -> Result<Headers, EngineError> {
-    let Some(text) = text else { return Ok(Headers::new()) };
-    serde_json::from_str(text).map_err(|_| EngineError::Bug("job: column headers is no JSON object of texts".into()))
 }

@@ -31,12 +31,14 @@ impl Enqueueing for PgSession {
         // Without keys there is nothing to wait for, and one insert does it.
         let keyed = jobs.iter().any(|row| row.job.idempotency_key.is_some() || row.job.ordering_key.is_some());
         if keyed {
-            let rows = self.rows(caller, ENQUEUE_KEYED, keyed_arguments(jobs, wait)?.with(queues(jobs))).await?;
+            let rows = self
+                .rows(caller, ENQUEUE_KEYED, keyed_arguments(jobs, wait)?.with(queues(jobs)).with(caller.as_str()))
+                .await?;
             let [row] = &rows[..] else { return Err(EngineError::QueueClosed) };
             let duplicates: Vec<bool> = get(row, "enqueue_keyed", "duplicates")?;
             stored(row, "enqueue_keyed", &one_each(duplicates, jobs.len(), "enqueue_keyed", "duplicates")?)
         } else {
-            let row = self.row(caller, ENQUEUE, arguments(jobs)?.with(queues(jobs))).await?;
+            let row = self.row(caller, ENQUEUE, arguments(jobs)?.with(queues(jobs)).with(caller.as_str())).await?;
             if get::<Option<Vec<i64>>>(&row, "enqueue", "ids")?.is_none() {
                 return Err(EngineError::QueueClosed);
             }

@@ -27,6 +27,17 @@ pub(super) const MIGRATIONS: &[Migration] = &[
             include_str!("../../../migrations/postgres/0004_queue_administration/sql_api.sql"),
         ),
     },
+    Migration {
+        number: 5,
+        name: "job_administration",
+        sql: concat!(
+            include_str!("../../../migrations/postgres/0005_job_administration/tables.sql"),
+            include_str!("../../../migrations/postgres/0005_job_administration/enqueue.sql"),
+            include_str!("../../../migrations/postgres/0005_job_administration/leases.sql"),
+            include_str!("../../../migrations/postgres/0005_job_administration/steering.sql"),
+            include_str!("../../../migrations/postgres/0005_job_administration/presence.sql"),
+        ),
+    },
 ];
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! Acts of one step are plain statements, acts of several are functions of the schema: either way one statement that commits
 //! by itself, so that no transaction can be left open, whatever becomes of the future that waits for it.
 
+mod attend;
 mod claim;
 mod enqueue;
 mod error;
+mod inspect;
 mod link;
 mod listener;
 mod maintain;
@@ -13,9 +15,11 @@ mod migration;
 pub mod notices;
 mod purge;
 mod queues;
+mod record;
 mod session;
 mod settle;
 mod socket;
+mod steer;
 mod value;
 
 use std::{sync::Arc, time::Duration};

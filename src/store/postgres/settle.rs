@@ -41,8 +41,14 @@ impl Settling for PgSession {
         // Left out as a whole where no key went on, which is most of the time.
         let readied: Option<Vec<Option<i32>>> = get(&row, "ack", "readied")?;
         let readied = one_each(readied.unwrap_or_else(|| vec![None; leases.len()]), leases.len(), "ack", "readied")?;
-        let rows = outcomes.into_iter().zip(readied);
-        Ok(rows.map(|(held, readied)| AckedRow { held, readied: readied.map(QueueId) }).collect())
+        let queues: Vec<Option<i32>> = one_each(get(&row, "ack", "queues")?, leases.len(), "ack", "queues")?;
+        let rows = outcomes.into_iter().zip(queues).zip(readied);
+        let acked = |((held, queue), readied): ((Held, Option<i32>), Option<i32>)| AckedRow {
+            held,
+            queue: queue.map(QueueId),
+            readied: readied.map(QueueId),
+        };
+        Ok(rows.map(acked).collect())
     }
 
     async fn nack(
@@ -63,14 +69,16 @@ impl Settling for PgSession {
         let row = self.row(caller, NACK, arguments).await?;
         let outcomes = outcomes(&row, items.len(), "nack")?;
         let deads: Vec<bool> = one_each(get(&row, "nack", "deads")?, items.len(), "nack", "deads")?;
+        let queues: Vec<Option<i32>> = one_each(get(&row, "nack", "queues")?, items.len(), "nack", "queues")?;
         let ready_ats = moments(&row, items.len(), "nack", "ready_ats")?;
         let readied: Vec<Option<i32>> = one_each(get(&row, "nack", "readied")?, items.len(), "nack", "readied")?;
         let settled_at = get::<Moment>(&row, "nack", "settled_at")?.0;
-        let rows = outcomes.into_iter().zip(deads).zip(ready_ats).zip(readied);
+        let rows = outcomes.into_iter().zip(deads).zip(queues).zip(ready_ats).zip(readied);
         Ok(rows
-            .map(|(((held, dead), ready_at), readied)| NackedRow {
+            .map(|((((held, dead), queue), ready_at), readied)| NackedRow {
                 held,
                 dead,
+                queue: queue.map(QueueId),
                 ready_at,
                 ready_in: ready_at.map(|ready_at| ready_at.since(settled_at)),
                 readied: readied.map(QueueId),

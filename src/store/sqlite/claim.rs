@@ -3,9 +3,13 @@
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
 
-use super::session::{SqliteSession, column, lease, lease_hex, list, narrow};
+use super::{
+    fate::FreedKey,
+    record::{headers, key, priority, trace},
+    session::{SqliteSession, column, lease, lease_hex, list, narrow},
+};
 use crate::{
-    model::{Caller, Headers, JobId, Key, LeaseId, Priority, QueueId, Timestamp, TraceContext},
+    model::{Caller, JobId, LeaseId, QueueId, Timestamp},
     store::{
         engine::{Claim, ClaimedJob, Claiming, LeaseRef, LookSpot, Sighting},
         error::EngineError,
@@ -73,12 +77,12 @@ impl SqliteSession {
         if ready.is_empty() {
             return Ok(Vec::new());
         }
-        let grants: Vec<(i64, String, i64, i64)> = ready
+        let grants: Vec<(i64, String, i64, i64, i64)> = ready
             .iter()
             .zip(&claim.slots)
             .map(|(row, slot)| {
                 let until = now.plus(slot.duration);
-                Ok((column(row, "id")?, lease_hex(slot.lease), until.0, until.0 - now.0))
+                Ok((column(row, "id")?, lease_hex(slot.lease), until.0, until.0 - now.0, slot.stream.to_bits()))
             })
             .collect::<Result<_, EngineError>>()?;
         let grant = self.statement(caller, include_str!("sql/claim.sql")).bind(list(&grants)?);
@@ -92,12 +96,12 @@ impl SqliteSession {
         now: Timestamp,
     ) -> Result<Vec<bool>, EngineError> {
         let mut undone = vec![false; leases.len()];
-        let mut jobs = Vec::new();
+        let mut unsent = Vec::new();
         for held in self.held(caller, leases).await? {
             undone[held.n] = true;
-            jobs.push(held.job.0);
+            unsent.push((held.job.0, held.cancel_requested, held.key()));
         }
-        self.make_unsent(caller, &jobs, now).await?;
+        self.make_unsent(caller, unsent, now).await?;
         Ok(undone)
     }
 
@@ -110,8 +114,13 @@ impl SqliteSession {
         let bits: Vec<String> = leases.iter().map(|lease| lease_hex(*lease)).collect();
         let find = self.statement(caller, include_str!("sql/find_unseen.sql")).bind(list(&bits)?);
         let found = self.read(find).await?;
-        let jobs: Vec<i64> = found.iter().map(|row| column(row, "id")).collect::<Result<_, _>>()?;
-        self.make_unsent(caller, &jobs, now).await?;
+        let mut unsent: Vec<Unsent> = Vec::with_capacity(found.len());
+        for row in &found {
+            let queue = QueueId(narrow(row, "queue_id")?);
+            let key = column::<Option<String>>(row, "ordering_key")?.map(|key| (queue, key));
+            unsent.push((column(row, "id")?, column::<i64>(row, "cancel_requested")? != 0, key));
+        }
+        self.make_unsent(caller, unsent, now).await?;
         let mut queues: Vec<QueueId> =
             found.iter().map(|row| narrow(row, "queue_id").map(QueueId)).collect::<Result<_, _>>()?;
         queues.sort_unstable();
@@ -119,31 +128,31 @@ impl SqliteSession {
         Ok(queues)
     }
 
-    /// As if these grants had not been, but for the lease numbers, which only grow.
-    async fn make_unsent(&mut self, caller: &Caller, jobs: &[i64], now: Timestamp) -> Result<(), EngineError> {
-        if !jobs.is_empty() {
+    /// As if these grants had not been, but for the lease numbers, which only grow. Jobs that are to be cancelled go.
+    async fn make_unsent(&mut self, caller: &Caller, unsent: Vec<Unsent>, now: Timestamp) -> Result<(), EngineError> {
+        let (going, back): (Vec<Unsent>, Vec<Unsent>) = unsent.into_iter().partition(|(_, goes, _)| *goes);
+        let ids = |jobs: &[Unsent]| jobs.iter().map(|(job, ..)| *job).collect::<Vec<_>>();
+        if !back.is_empty() {
             let update = self.statement(caller, include_str!("sql/give_back.sql"));
-            self.change(update.bind(list(jobs)?).bind(now.0)).await?;
+            self.change(update.bind(list(&ids(&back))?).bind(now.0)).await?;
         }
+        self.remove(caller, &ids(&going)).await?;
+        let freed: Vec<FreedKey> = going.into_iter().filter_map(|(.., key)| key).collect();
+        self.advance(caller, &freed, now).await?;
         Ok(())
     }
 }
 
+/// A job whose grant was never sent: whether it is to be cancelled, and its key.
+type Unsent = (i64, bool, Option<FreedKey>);
+
 fn claimed_job(row: &SqliteRow) -> Result<ClaimedJob, EngineError> {
-    let headers = match column::<Option<&str>>(row, "headers")? {
-        Some(json) => {
-            serde_json::from_str(json).map_err(|_| EngineError::Bug("headers that are no JSON".to_owned()))?
-        }
-        None => Headers::new(),
-    };
-    let traceparent: Option<String> = column(row, "traceparent")?;
-    let tracestate: Option<String> = column(row, "tracestate")?;
     Ok(ClaimedJob {
         job: JobId(column(row, "id")?),
         lease: lease(row, "lease_id")?,
         payload: column::<Vec<u8>>(row, "payload")?.into(),
         content_type: column(row, "content_type")?,
-        headers,
+        headers: headers(row)?,
         priority: priority(row)?,
         attempt: narrow(row, "attempt")?,
         max_attempts: narrow(row, "max_attempts")?,
@@ -155,17 +164,6 @@ fn claimed_job(row: &SqliteRow) -> Result<ClaimedJob, EngineError> {
         ordering_key: key(row, "ordering_key")?,
         idempotency_key: key(row, "idempotency_key")?,
         last_error: column(row, "last_error")?,
-        trace: traceparent.map(|traceparent| TraceContext { traceparent, tracestate: tracestate.unwrap_or_default() }),
+        trace: trace(row)?,
     })
-}
-
-fn priority(row: &SqliteRow) -> Result<Priority, EngineError> {
-    let level: i32 = narrow(row, "priority")?;
-    Priority::new(level).ok_or_else(|| EngineError::Bug(format!("priority {level}")))
-}
-
-fn key(row: &SqliteRow, name: &str) -> Result<Option<Key>, EngineError> {
-    column::<Option<String>>(row, name)?
-        .map(|text| Key::parse(name, &text).map_err(|_| EngineError::Bug(format!("column {name} is no key"))))
-        .transpose()
 }

@@ -129,7 +129,7 @@ impl SqliteSession {
         }
         if !rows.is_empty() {
             let insert = self.statement(caller, include_str!("sql/enqueue_jobs.sql"));
-            self.change(insert.bind(list(&rows)?).bind(payloads).bind(now.0)).await?;
+            self.change(insert.bind(list(&rows)?).bind(payloads).bind(now.0).bind(caller.as_str().to_owned())).await?;
         }
         self.remember(caller, jobs, &known, now).await?;
         Ok(answers)

@@ -86,14 +86,20 @@ impl SqliteSession {
         let mut leases = Vec::with_capacity(rows.len());
         let mut returns: Vec<Return> = Vec::new();
         let mut burials: Vec<Burial> = Vec::new();
+        let mut going: Vec<i64> = Vec::new();
         let mut freed: Vec<FreedKey> = Vec::new();
         for row in &rows {
             let job = JobId(column(row, "id")?);
             let queue = QueueId(narrow(row, "queue_id")?);
-            let dead = column::<i64>(row, "attempt")? >= column::<i64>(row, "max_attempts")?;
-            if dead {
-                burials.push((job.0, Some(EXPIRED)));
+            let goes = column::<i64>(row, "cancel_requested")? != 0;
+            let dead = !goes && column::<i64>(row, "attempt")? >= column::<i64>(row, "max_attempts")?;
+            if dead || goes {
                 freed.extend(column::<Option<String>>(row, "ordering_key")?.map(|key| (queue, key)));
+            }
+            if goes {
+                going.push(job.0);
+            } else if dead {
+                burials.push((job.0, Some(EXPIRED)));
             } else {
                 returns.push((job.0, now.0, true, Some(EXPIRED)));
             }
@@ -101,6 +107,7 @@ impl SqliteSession {
         }
         self.return_jobs(caller, &returns).await?;
         self.bury(caller, &burials, now).await?;
+        self.remove(caller, &going).await?;
         let mut readied: Vec<QueueId> =
             self.advance(caller, &freed, now).await?.into_iter().map(|(queue, _)| queue).collect();
         readied.dedup(); // in the order of queues already

@@ -4,18 +4,22 @@
 //! ever busy: what the server engines do with row locks is plain reading and writing. Reads are single statements on the
 //! readers. Lists travel as one JSON value each. Times come from [`clock::Clock`].
 
+mod attend;
 mod claim;
 mod clock;
 mod enqueue;
 mod error;
 mod fate;
 mod held;
+mod inspect;
 mod link;
 mod maintain;
 mod purge;
 mod queues;
+mod record;
 mod session;
 mod settle;
+mod steer;
 
 use std::{
     fs::{self, File, TryLockError},

@@ -85,11 +85,12 @@ impl SqliteSession {
             .missed(caller, leases, &held)
             .await?
             .into_iter()
-            .map(|held| AckedRow { held, readied: None })
+            .map(|held| AckedRow { held, queue: None, readied: None })
             .collect();
         for lease in held {
             let next = lease.key().filter(|key| readied.contains(key));
-            answers[lease.n] = AckedRow { held: Held::Ok, readied: next.map(|(queue, _)| queue) };
+            answers[lease.n] =
+                AckedRow { held: Held::Ok, queue: Some(lease.queue), readied: next.map(|(queue, _)| queue) };
         }
         Ok(answers)
     }
@@ -104,10 +105,16 @@ impl SqliteSession {
         let held = self.held(caller, &leases).await?;
         let mut returns: Vec<Return> = Vec::new();
         let mut burials: Vec<Burial> = Vec::new();
+        let mut going: Vec<i64> = Vec::new();
         let mut freed = Vec::new();
         let mut ready = HashMap::new();
         for lease in &held {
             let item = &items[lease.n];
+            if lease.cancel_requested {
+                going.push(lease.job.0);
+                freed.extend(lease.key());
+                continue;
+            }
             if lease.dies(item.action) {
                 burials.push((lease.job.0, Some(&item.error)));
                 freed.extend(lease.key());
@@ -127,19 +134,21 @@ impl SqliteSession {
         }
         self.return_jobs(caller, &returns).await?;
         self.bury(caller, &burials, now).await?;
+        self.remove(caller, &going).await?;
         let readied = self.advance(caller, &freed, now).await?;
 
         let missed = self.missed(caller, &leases, &held).await?;
         let mut answers: Vec<NackedRow> = missed
             .into_iter()
-            .map(|held| NackedRow { held, dead: false, ready_at: None, ready_in: None, readied: None })
+            .map(|held| NackedRow { held, dead: false, queue: None, ready_at: None, ready_in: None, readied: None })
             .collect();
         for lease in held {
             let ready_at = ready.get(&lease.n).copied();
             let next = lease.key().filter(|key| readied.contains(key)).map(|(queue, _)| queue);
             answers[lease.n] = NackedRow {
                 held: Held::Ok,
-                dead: ready_at.is_none(),
+                dead: ready_at.is_none() && !lease.cancel_requested,
+                queue: Some(lease.queue),
                 ready_at,
                 ready_in: ready_at.map(|at| at.since(now)),
                 readied: ready_at.map(|_| lease.queue).or(next),

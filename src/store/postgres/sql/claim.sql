@@ -1,5 +1,5 @@
 -- Leases up to $5 ready jobs of queue $1: highest priority first, within it by the moment of becoming ready. $2 floors by
--- level, 0 first. $3 lease ids and $4 durations in microseconds, one for each job wanted.
+-- level, 0 first. $3 lease ids, $4 durations in microseconds and $6 streams, one for each job wanted.
 -- One level at a time, so that what an urgent level has scheduled for later is never walked, and no order outside of the
 -- lateral: that would lock all ten levels' jobs to take one's. Rows that others hold are passed over.
 with picked as materialized (
@@ -27,6 +27,7 @@ update leasehold.job j
 set lease_id = ($3::uuid[])[p.n],
     lease_duration = ($4::bigint[])[p.n],
     lease_until = clock_timestamp() + ($4::bigint[])[p.n] * interval '1 microsecond',
+    lease_stream = ($6::bigint[])[p.n],
     attempt = j.attempt + 1,
     lease_number = j.lease_number + 1
 from picked p

@@ -1,0 +1,2 @@
+-- ?1 replica
+delete from replica_demand where replica = ?1

@@ -1,0 +1,2 @@
+-- ?1 replica
+delete from replica_rate where replica = ?1

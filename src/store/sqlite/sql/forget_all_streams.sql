@@ -1,0 +1,2 @@
+-- ?1 first, ?2 last
+delete from replica_stream where id between ?1 and ?2

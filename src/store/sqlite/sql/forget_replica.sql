@@ -1,0 +1,2 @@
+-- ?1 replica
+delete from replica where id = ?1

@@ -1,0 +1,2 @@
+-- ?1 replica
+select 1 as present from replica where id = ?1
