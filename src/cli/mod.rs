@@ -1,17 +1,37 @@
-//! The command line: `serve`, `migrate`, `demo`, `config`, `version`. Data goes to stdout, notes to stderr.
+//! The command line. Data goes to stdout, notes to stderr.
+//!
+//! `serve`, `migrate`, `demo` and `config` work on this machine and the database. The commands in `remote` speak to a broker through its
+//! public API: [`broker`] is how they reach it and how calls fail, [`output`] is how they print.
 
+mod broker;
+mod completions;
 mod config;
+mod consumers;
+mod dead;
 mod demo;
+mod docs;
+mod enqueue;
 mod exit;
+mod flag;
+mod job;
+mod lease;
 mod migrate;
 mod options;
+mod output;
+mod pages;
+mod ping;
+mod queue;
+mod remote;
 mod serve;
+mod settle;
+mod signals;
 
 use std::io::Write as _;
 
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
 pub use self::exit::Exit;
+use self::remote::Remote;
 
 /// Runs the program with its arguments, the program's own name first, and says how it ends.
 pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
@@ -26,7 +46,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Exit {
 }
 
 fn command() -> Command {
-    Command::new("leasehold")
+    let program = Command::new("leasehold")
         .about("A gRPC queue broker in front of the database that a team already runs")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
@@ -35,7 +55,10 @@ fn command() -> Command {
         .subcommand(serve::command())
         .subcommand(migrate::command())
         .subcommand(demo::command())
-        .subcommand(config::command())
+        .subcommand(config::command());
+    Remote::augment_subcommands(program)
+        .subcommand(completions::command())
+        .subcommand(docs::command())
         .subcommand(Command::new("version").about("Say which version this is"))
 }
 
@@ -46,7 +69,15 @@ fn dispatch(matches: &ArgMatches) -> Exit {
         Some(("demo", matches)) => demo::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("version", _)) => print(&format!("leasehold {}\n", env!("CARGO_PKG_VERSION"))),
-        _ => Exit::BadConfiguration,
+        Some(("completions", matches)) => completions::run(matches),
+        Some(("docs", matches)) => docs::run(matches),
+        _ => match Remote::from_arg_matches(matches) {
+            Ok(remote) => remote.run(),
+            Err(error) => {
+                exit::note(&error);
+                Exit::BadConfiguration
+            }
+        },
     }
 }
 

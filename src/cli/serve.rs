@@ -1,10 +1,9 @@
 //! `leasehold serve`.
 
 use clap::{ArgMatches, Command};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{Exit, exit, options};
+use super::{Exit, exit, options, signals::Signals};
 use crate::{
     app::{App, StartError, database},
     config::Config,
@@ -66,25 +65,5 @@ async fn serve(config: &Config) -> Exit {
         Exit::Ok
     } else {
         Exit::Failure
-    }
-}
-
-/// The signals that end the broker.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Waits for one, says which.
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
     }
 }

@@ -14,8 +14,11 @@ use super::{
 /// A variable of the environment; no value where it is not valid text.
 pub type Variable = (String, Option<String>);
 
-/// Variables that steer the reading itself and are no options.
-const OWN_VARIABLES: [&str; 1] = ["LEASEHOLD_CONFIG"];
+/// Variables that steer the reading itself, or the commands that speak to a broker, and are no options.
+const OWN_VARIABLES: [&str; 3] = ["LEASEHOLD_CONFIG", "LEASEHOLD_ADDRESS", "LEASEHOLD_CALLER"];
+
+/// Variables that `lease --exec` sets for the commands that it runs begin so.
+const JOB_VARIABLES: &str = "LEASEHOLD_JOB_";
 
 /// What was decided for an option, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +101,8 @@ impl Layers {
     /// Takes what the environment says. Variables that do not begin with `LEASEHOLD_` are passed over.
     pub(super) fn add_environment(&mut self, variables: &[Variable]) {
         for (name, value) in variables {
-            if !name.starts_with("LEASEHOLD_") || OWN_VARIABLES.contains(&name.as_str()) {
+            let others = OWN_VARIABLES.contains(&name.as_str()) || name.starts_with(JOB_VARIABLES);
+            if !name.starts_with("LEASEHOLD_") || others {
                 continue;
             }
             let known = self.keys.iter().find(|key| Origin::Environment.place(key) == *name).cloned();

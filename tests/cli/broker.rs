@@ -32,8 +32,13 @@ pub(super) struct Broker {
 impl Broker {
     /// Starts one and waits until it has said where it serves.
     pub(super) fn start(arguments: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", arguments)
+    }
+
+    /// The same, with gRPC at this address.
+    pub(super) fn start_at(address: &str, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut command = leasehold(&["serve", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
+        let mut command = leasehold(&["serve", "--listen", address, "--http-listen", "127.0.0.1:0"]);
         command.args(["--log-format", "json"]).arg("--data-dir").arg(directory.path()).args(arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -49,6 +54,11 @@ impl Broker {
         if !self.said.iter().any(|line| line.contains(text)) {
             line_with(&mut self.stderr, text, &mut self.said);
         }
+    }
+
+    /// Where it serves gRPC.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.grpc
     }
 
     /// A gRPC channel to it.

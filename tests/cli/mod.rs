@@ -1,7 +1,15 @@
-//! The program as operators start and stop it.
+//! The program as operators start and stop it, and as they use it from a shell.
 
 mod broker;
 mod configuration;
 mod drain;
+mod enqueue;
+mod exec;
+mod exits;
+mod help;
 mod kills;
 mod metrics;
+mod shell;
+mod snapshot;
+mod story;
+mod workers;
