@@ -7,6 +7,9 @@
 --   leasehold_producer   services that call leasehold.enqueue in their own transactions
 --   leasehold_worker     services that call leasehold.ack and leasehold.ack_or_fail in their own transactions
 --
+-- For a broker whose database_schema is not leasehold, write its name for the word leasehold wherever it stands alone:
+--   sed 's/\bleasehold\b/jobs/g' roles.sql
+--
 -- None of them can log in: grant them to login roles, e.g.
 --   create role shop login password '…'; grant leasehold_producer, leasehold_worker to shop;
 

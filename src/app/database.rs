@@ -2,13 +2,15 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use secrecy::SecretString;
+
 use crate::{
     config::{Config, Database},
     store::{
-        engine::Engine,
+        engine::{Engine, examining::Examining},
         error::EngineError,
         postgres::{PostgresEngine, PostgresOptions, notices},
-        sqlite::{SqliteEngine, SqliteOptions},
+        sqlite::{SqliteEngine, SqliteFile, SqliteOptions},
     },
     telemetry::logging::ExtraLayer,
 };
@@ -26,15 +28,29 @@ pub async fn open(config: &Config) -> Result<Arc<dyn Engine>, EngineError> {
     Ok(match &config.broker.database_url {
         Database::Embedded => embedded(config, config.broker.data_dir.join(FILE)).await?,
         Database::File(path) => embedded(config, path.clone()).await?,
-        Database::Postgres(url) => Arc::new(PostgresEngine::new(PostgresOptions {
-            url: url.clone(),
-            application_name: format!("leasehold/{}", replica_name(config)),
-            statement_timeout: config.lanes.statement_timeout,
-            lock_timeout: config.lanes.lock_timeout,
-            allow_lossy: config.broker.allow_lossy,
-            callers_with_text: config.callers.with_text,
-            configured_callers: config.callers.names.clone(),
-        })?),
+        Database::Postgres(url) => Arc::new(postgres(config, url)?),
+    })
+}
+
+/// Who can look at it without working on it. Touches nothing: an embedded database stays whose it is.
+pub fn examiner(config: &Config) -> Result<Box<dyn Examining>, EngineError> {
+    Ok(match &config.broker.database_url {
+        Database::Embedded => Box::new(SqliteFile::new(config.broker.data_dir.join(FILE))),
+        Database::File(path) => Box::new(SqliteFile::new(path.clone())),
+        Database::Postgres(url) => Box::new(postgres(config, url)?),
+    })
+}
+
+fn postgres(config: &Config, url: &SecretString) -> Result<PostgresEngine, EngineError> {
+    PostgresEngine::new(PostgresOptions {
+        url: url.clone(),
+        schema: config.broker.database_schema.clone(),
+        application_name: format!("leasehold/{}", replica_name(config)),
+        statement_timeout: config.lanes.statement_timeout,
+        lock_timeout: config.lanes.lock_timeout,
+        allow_lossy: config.broker.allow_lossy,
+        callers_with_text: config.callers.with_text,
+        configured_callers: config.callers.names.clone(),
     })
 }
 

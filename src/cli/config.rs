@@ -13,22 +13,39 @@ pub(super) fn command() -> Command {
         .about("Look at the configuration")
         .subcommand_required(true)
         .subcommand(Command::new("docs").about("Print docs/configuration.md"))
-        .subcommand(options::add_to(Command::new("show").about("Check the configuration and print who decided what")))
+        .subcommand(options::add_to(
+            Command::new("check").about("Say whether the configuration is fine, or all that is wrong with it"),
+        ))
+        .subcommand(options::add_to(
+            Command::new("print")
+                .visible_alias("show")
+                .about("Print every option, its value and who decided it; no secrets"),
+        ))
 }
 
 /// Runs it.
 pub(super) fn run(matches: &ArgMatches) -> Exit {
     match matches.subcommand() {
         Some(("docs", _)) => print(&reference()),
-        Some(("show", matches)) => match Config::load(&options::sources(matches)) {
+        Some((command, matches)) => match Config::load(&options::sources(matches)) {
+            Ok((_, chosen)) if command == "check" => print(&fine(&chosen)),
             Ok((_, chosen)) => print(&table(&chosen)),
             Err(faults) => {
                 exit::note(&format_args!("leasehold: {faults}"));
                 Exit::BadConfiguration
             }
         },
-        _ => Exit::BadConfiguration,
+        None => Exit::BadConfiguration,
     }
+}
+
+/// That nothing is wrong, and how much was said.
+fn fine(chosen: &BTreeMap<String, Chosen>) -> String {
+    let options: usize = Config::sections().iter().map(|section| section.options.len()).sum();
+    format!(
+        "the configuration is fine: {} of {options} options are set, the others have their defaults\n",
+        chosen.len()
+    )
 }
 
 /// One line an option: its key, its value, who decided it. Secrets are not shown.

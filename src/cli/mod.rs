@@ -10,6 +10,7 @@ mod consumers;
 mod dead;
 mod demo;
 mod docs;
+mod doctor;
 mod enqueue;
 mod exit;
 mod flag;
@@ -54,6 +55,7 @@ fn command() -> Command {
         .after_help(exit::HELP)
         .subcommand(serve::command())
         .subcommand(migrate::command())
+        .subcommand(doctor::command())
         .subcommand(demo::command())
         .subcommand(config::command());
     Remote::augment_subcommands(program)
@@ -66,6 +68,7 @@ fn dispatch(matches: &ArgMatches) -> Exit {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("migrate", matches)) => migrate::run(matches),
+        Some(("doctor", matches)) => doctor::run(matches),
         Some(("demo", matches)) => demo::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("version", _)) => print(&format!("leasehold {}\n", env!("CARGO_PKG_VERSION"))),
@@ -83,15 +86,16 @@ fn dispatch(matches: &ArgMatches) -> Exit {
 
 /// Runs a command that waits for things.
 fn run_to_end(command: impl Future<Output = Exit>) -> Exit {
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => {
-            let exit = runtime.block_on(command);
-            // what still blocks a thread now, such as a look-up of a host's name, is not waited for
-            runtime.shutdown_background();
-            exit
-        }
-        Err(error) => exit::fail(&error),
-    }
+    outcome_of(command).unwrap_or_else(|error| exit::fail(&error))
+}
+
+/// What something that waits for things comes to.
+fn outcome_of<T>(waiting: impl Future<Output = T>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(waiting);
+    // what still blocks a thread now, such as a look-up of a host's name, is not waited for
+    runtime.shutdown_background();
+    Ok(outcome)
 }
 
 /// Writes data to stdout. A reader that went away, as `head` does, has what it wanted.

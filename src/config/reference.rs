@@ -18,7 +18,8 @@ Variables that Kubernetes sets for services (`LEASEHOLD_SERVICE_HOST` and the li
 
 Times are written with their unit (`50ms`, `10s`, `5m`, `12h`, `14d`), sizes in bytes or with `KiB`, `MiB` or `GiB`. Lists are
 TOML lists in the file and separated by commas elsewhere. A flag that is true or false may stand alone: `--migrate`.
-`leasehold config show` prints what holds and who decided it.
+`leasehold config check` says whether all is fine, and `leasehold config print` what holds and who decided it; secrets are not
+shown.
 ";
 
 /// The text of docs/configuration.md.

@@ -1,6 +1,6 @@
 //! Rules between options, looked at when each of them is fine by itself.
 
-use super::{Config, layers::Layers};
+use super::{Config, Database, layers::Layers};
 
 /// Bytes that a job's names, keys and framing take beside payload and headers.
 const ROOM: usize = 4 << 10;
@@ -19,6 +19,12 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         broker.listen != broker.http_listen || broker.listen.port() == 0,
         &["listen", "http_listen"],
         "must be different",
+    );
+
+    layers.require(
+        matches!(broker.database_url, Database::Postgres(_)) || broker.database_schema == "leasehold",
+        &["database_schema", "database_url"],
+        "the first is for PostgreSQL alone, which the second does not name",
     );
 
     let (lanes, limits, queues) = (&config.lanes, &config.limits, &config.queues);

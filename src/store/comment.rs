@@ -22,6 +22,7 @@ const UNUSED: Duration = Duration::from_mins(10);
 pub struct Comments {
     places: usize,
     configured: HashSet<Caller>,
+    renaming: Option<(&'static str, String)>,
     callers: Mutex<HashMap<Caller, Texts>>,
 }
 
@@ -39,7 +40,14 @@ impl Comments {
     /// Room for `bound` callers, those in `configured` among them.
     pub fn new(bound: usize, configured: impl IntoIterator<Item = Caller>) -> Self {
         let configured: HashSet<Caller> = configured.into_iter().collect();
-        Self { places: bound.saturating_sub(configured.len()), configured, callers: Mutex::default() }
+        Self { places: bound.saturating_sub(configured.len()), configured, renaming: None, callers: Mutex::default() }
+    }
+
+    /// From here on `name`, wherever it stands in a statement, is written as `as_name`.
+    #[must_use]
+    pub fn renaming(mut self, name: &'static str, as_name: &str) -> Self {
+        self.renaming = (name != as_name).then(|| (name, as_name.to_owned()));
+        self
     }
 
     /// `statement` with the comment of `caller` in front and without the lines of comment that it begins with itself.
@@ -51,7 +59,7 @@ impl Comments {
     pub fn once(&self, caller: &Caller, statement: &str) -> Arc<str> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = self.admit(&mut callers, caller, Instant::now());
-        tagged(&shown, statement)
+        self.tagged(&shown, statement)
     }
 
     fn text_at(&self, caller: &Caller, statement: &'static str, now: Instant) -> Arc<str> {
@@ -64,7 +72,7 @@ impl Comments {
         });
         entry.used = now;
         let address = (statement.as_ptr().addr(), statement.len());
-        entry.interned.entry(address).or_insert_with(|| tagged(&shown, statement)).clone()
+        entry.interned.entry(address).or_insert_with(|| self.tagged(&shown, statement)).clone()
     }
 
     /// Under which name `caller` runs: its own, or `other` where all places are in use.
@@ -90,17 +98,42 @@ impl Comments {
         let name = caller.as_str();
         name.starts_with("leasehold.") || name == "other" || name == "unattributed" || self.configured.contains(caller)
     }
+
+    /// The grammar of caller names leaves nothing that could end the comment.
+    fn tagged(&self, caller: &Caller, statement: &str) -> Arc<str> {
+        let mut rest = statement;
+        while let Some((line, after)) = rest.split_once('\n')
+            && (line.trim().is_empty() || line.starts_with("--"))
+        {
+            rest = after;
+        }
+        let rest = rest.trim_end();
+        match &self.renaming {
+            Some((name, as_name)) => format!("/* conn_tag:{caller} */ {}", renamed(rest, name, as_name)).into(),
+            None => format!("/* conn_tag:{caller} */ {rest}").into(),
+        }
+    }
 }
 
-/// The grammar of caller names leaves nothing that could end the comment.
-fn tagged(caller: &Caller, statement: &str) -> Arc<str> {
+/// `statement` with `as_name` wherever it says `name`: as a word of its own, or as the beginning of one where it ends with an
+/// underscore. Never within another word.
+pub(super) fn renamed(statement: &str, name: &str, as_name: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins_words = name.ends_with('_');
+    let mut text = String::with_capacity(statement.len());
+    let mut before = None;
     let mut rest = statement;
-    while let Some((line, after)) = rest.split_once('\n')
-        && (line.trim().is_empty() || line.starts_with("--"))
-    {
+    while let Some(at) = rest.find(name) {
+        let after = &rest[at + name.len()..];
+        text.push_str(&rest[..at]);
+        before = rest[..at].chars().next_back().or(before);
+        let stands = !before.is_some_and(is_part) && (begins_words || !after.starts_with(is_part));
+        text.push_str(if stands { as_name } else { name });
+        before = name.chars().next_back();
         rest = after;
     }
-    format!("/* conn_tag:{caller} */ {}", rest.trim_end()).into()
+    text.push_str(rest);
+    text
 }
 
 #[cfg(test)]
@@ -120,6 +153,25 @@ mod tests {
         assert_eq!(&*first, "/* conn_tag:checkout */ select 1 -- kept");
         assert!(Arc::ptr_eq(&first, &comments.text(&caller("checkout"), STATEMENT)));
         assert_eq!(&*comments.once(&caller("checkout"), "a;\nb"), "/* conn_tag:checkout */ a;\nb");
+    }
+
+    #[test]
+    fn a_renamed_table_is_renamed_in_the_statement_alone() {
+        let comments = Comments::new(2, []).renaming("leasehold_", "jobs_");
+        let text = comments.text(&Caller::broker("lane"), "-- leasehold_x\nselect 1 from leasehold_x, leasehold_y");
+        assert_eq!(&*text, "/* conn_tag:leasehold.lane */ select 1 from jobs_x, jobs_y");
+        assert_eq!(&*comments.once(&Caller::broker("lane"), "leasehold_z"), "/* conn_tag:leasehold.lane */ jobs_z");
+    }
+
+    #[test]
+    fn a_name_is_replaced_as_a_word_and_nowhere_else() {
+        let written = "create schema if not exists leasehold; set search_path = pg_catalog, leasehold, pg_temp;\n\
+                       select leasehold.ack('leasehold.job'::regclass), leasehold_x, x_leasehold, leaseholder, leaseholdleasehold";
+        let replaced = "create schema if not exists jobs_a; set search_path = pg_catalog, jobs_a, pg_temp;\n\
+                        select jobs_a.ack('jobs_a.job'::regclass), leasehold_x, x_leasehold, leaseholder, leaseholdleasehold";
+        assert_eq!(renamed(written, "leasehold", "jobs_a"), replaced);
+        assert_eq!(renamed("select 1", "leasehold", "jobs_a"), "select 1");
+        assert_eq!(renamed("x_leasehold_y leasehold_y", "leasehold_", "a_"), "x_leasehold_y a_y");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! Sessions hold no policy: no retries, spans, metrics or merging. Those are in the facade, once for all engines.
 
 mod attending;
+pub mod examining;
 mod governing;
 mod inspecting;
 mod purging;

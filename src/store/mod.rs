@@ -6,6 +6,7 @@
 
 mod ask;
 mod backlog;
+mod blueprint;
 mod census;
 pub mod comment;
 mod counts;

@@ -1,7 +1,7 @@
 //! Whether the database's schema is the one that this binary needs.
 
 use super::{
-    engine::{AppliedMigration, Engine, LaneRole, Session},
+    engine::{AppliedMigration, Engine, LaneRole, Migration, Session},
     error::EngineError,
 };
 use crate::model::Caller;
@@ -49,7 +49,7 @@ pub async fn status(engine: &dyn Engine) -> Result<SchemaStatus, EngineError> {
         .migrations()
         .iter()
         .filter(|known| !applied.iter().any(|has| has.number == known.number))
-        .map(|known| AppliedMigration { number: known.number, name: known.name.to_owned() })
+        .map(AppliedMigration::from)
         .collect();
     Ok(SchemaStatus { applied, missing })
 }
@@ -62,4 +62,10 @@ pub async fn migrate(engine: &dyn Engine) -> Result<Vec<AppliedMigration>, Engin
         applied.push(one);
     }
     Ok(applied)
+}
+
+impl From<&Migration> for AppliedMigration {
+    fn from(known: &Migration) -> Self {
+        Self { number: known.number, name: known.name.to_owned() }
+    }
 }

@@ -1,6 +1,8 @@
 //! Imports run downwards: cli -> app -> {grpc, http, upkeep} -> {dispatch, connections} -> store -> model. Configuration and
 //! telemetry may be imported by all but the model. Engines are the store's own affair and know nothing of each other.
 
+mod pages;
+
 use std::{
     collections::BTreeSet,
     fs,

@@ -21,6 +21,45 @@ fn every_fault_is_named_and_the_exit_code_is_64() {
     assert!(!said.contains("hunter2"), "{said}");
 }
 
+/// Exit code and what was printed.
+fn printed(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = leasehold(arguments);
+    command.env("LEASEHOLD_DATABASE_URL", "postgres://u:hunter2@db/app").env("LEASEHOLD_LANES_COUNT", "5");
+    let output = command.output().expect("the program runs");
+    (output.status.code(), String::from_utf8(output.stdout).expect("text"))
+}
+
+#[test]
+fn a_configuration_is_checked_without_a_database() {
+    let (code, said) = printed(&["config", "check", "--replica-name", "a"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("the configuration is fine: 3 of "), "{said}");
+    let (code, said) = run(&["config", "check", "--lanes-count", "1", "--queues-max-attempts", "0"], &[]);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("2 faults") && said.contains("--lanes-count:"), "{said}");
+}
+
+#[test]
+fn every_option_is_printed_with_its_origin_and_no_secret() {
+    let (code, table) = printed(&["config", "print", "--database-schema", "jobs"]);
+    assert_eq!(code, Some(0), "{table}");
+    assert!(!table.contains("hunter2"), "{table}");
+    let line = |key: &str| table.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+    assert!(line("database_url ").contains("(not shown)") && line("database_url ").ends_with("LEASEHOLD_DATABASE_URL"));
+    assert!(line("database_schema ").contains(" jobs ") && line("database_schema ").ends_with("--database-schema"));
+    assert!(line("lanes.count ").contains(" 5 ") && line("listen ").ends_with(" default"), "{table}");
+    assert_eq!(printed(&["config", "show", "--database-schema", "jobs"]).1, table, "the old name says the same");
+}
+
+#[test]
+fn a_schema_is_for_postgresql_alone_and_must_be_a_plain_name() {
+    let (code, said) = run(&["config", "check", "--database-schema", "jobs"], &[]);
+    assert!(code == Some(64) && said.contains("for PostgreSQL alone"), "{said}");
+    let url = [("LEASEHOLD_DATABASE_URL", "postgres://u@db/app")];
+    let (code, said) = run(&["config", "check", "--database-schema", "Jobs"], &url);
+    assert!(code == Some(64) && said.contains("--database-schema: must match [a-z_]"), "{said}");
+}
+
 #[test]
 fn an_unknown_flag_ends_with_64() {
     let (code, said) = run(&["serve", "--listn", "127.0.0.1:0"], &[]);

@@ -5,6 +5,7 @@
 mod bench;
 mod claim;
 pub(crate) mod database;
+mod elsewhere;
 mod enqueue;
 mod extend;
 mod give_back;
@@ -191,3 +192,19 @@ macro_rules! contract {
 
 contract!(on_sqlite: sqlite);
 contract!(on_postgres: postgres, row locks);
+
+/// One case or two of each theme: what differs is the text of statements alone.
+mod on_postgres_in_another_schema {
+    theme!(elsewhere, enqueue: everything_comes_back_byte_for_byte);
+    theme!(elsewhere, idempotency: many_sessions_with_one_key_make_one_job);
+    theme!(elsewhere, ordering: acks_of_many_keys_in_one_batch_free_each_of_them);
+    theme!(elsewhere, claim: priority_holds_across_retry_release_and_recovery);
+    theme!(elsewhere, settle: one_bad_lease_never_fails_the_others);
+    theme!(elsewhere, nack: nacks_of_every_kind_share_a_batch attempts_end_by_nack_and_expiry_alike);
+    theme!(elsewhere, extend: a_look_at_leases_says_which_hold);
+    theme!(elsewhere, give_back: unseen_grants_are_undone_by_their_leases);
+    theme!(elsewhere, prune: dead_jobs_go_when_their_time_is_over idempotency_keys_go_when_their_time_is_over);
+    theme!(elsewhere, look: a_look_begins_at_its_floors);
+    theme!(elsewhere, model: random_acts_are_answered_as_a_plain_model_says);
+    theme!(elsewhere, queues: a_queue_comes_into_being_when_asked_to the_schema_is_complete_after_its_migrations);
+}

@@ -1,7 +1,5 @@
 //! The PostgreSQL engine, on a server that `./test` starts. Migrations run once, in a template; each case gets a copy.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use leasehold::{
     model::{JobId, Timestamp},
@@ -18,12 +16,16 @@ use tokio::sync::{Mutex, OnceCell};
 
 use super::database::{Database, Hold, migrate};
 
+/// Where nobody says anything.
+const SCHEMA: &str = "leasehold";
+
 const URL: &str = "LEASEHOLD_TEST_POSTGRES_URL";
 
 pub(crate) struct Postgres {
     engine: PostgresEngine,
     raw: Mutex<PgConnection>,
     name: String,
+    schema: &'static str,
 }
 
 pub(crate) async fn open() -> Postgres {
@@ -31,8 +33,20 @@ pub(crate) async fn open() -> Postgres {
     let template = TEMPLATE.get_or_init(make_template).await;
     let name = format!("contract_{:016x}", rand::random::<u64>());
     admin(&format!("create database {name} template {template}")).await;
-    let raw = session(&name).connect().await.expect("a connection past the engine");
-    Postgres { engine: engine(&name), raw: Mutex::new(raw), name }
+    on(name, SCHEMA).await
+}
+
+/// A database of its own where the broker's schema is `schema`.
+pub(crate) async fn open_in(schema: &'static str) -> Postgres {
+    let name = format!("contract_{:016x}", rand::random::<u64>());
+    admin(&format!("create database {name}")).await;
+    migrate(&engine(&name, schema)).await;
+    on(name, schema).await
+}
+
+async fn on(name: String, schema: &'static str) -> Postgres {
+    let raw = session(&name, schema).connect().await.expect("a connection past the engine");
+    Postgres { engine: engine(&name, schema), raw: Mutex::new(raw), name, schema }
 }
 
 /// The URL of the server, whose user may create databases. A missing one is no reason to skip: it would be no test.
@@ -42,19 +56,16 @@ fn server() -> PgConnectOptions {
     url.parse::<PgConnectOptions>().expect("a URL").disable_statement_logging()
 }
 
-fn session(database: &str) -> PgConnectOptions {
-    server().database(database).options([("search_path", "leasehold")])
+fn session(database: &str, schema: &str) -> PgConnectOptions {
+    server().database(database).options([("search_path", schema)])
 }
 
-fn engine(database: &str) -> PostgresEngine {
+fn engine(database: &str, schema: &str) -> PostgresEngine {
     PostgresEngine::new(PostgresOptions {
-        url: server().database(database).to_url_lossy().to_string().into(),
+        schema: schema.to_owned(),
         application_name: "contract".into(),
-        statement_timeout: Duration::from_secs(10),
-        lock_timeout: Duration::from_secs(2),
         allow_lossy: true,
-        callers_with_text: 64,
-        configured_callers: Vec::new(),
+        ..PostgresOptions::new(server().database(database).to_url_lossy().to_string().into())
     })
     .expect("options")
 }
@@ -76,7 +87,7 @@ async fn make_template() -> String {
     let name = format!("contract_template_{}", std::process::id());
     admin(&format!("drop database if exists {name}")).await;
     admin(&format!("create database {name}")).await;
-    migrate(&engine(&name)).await;
+    migrate(&engine(&name, SCHEMA)).await;
     name
 }
 
@@ -89,7 +100,7 @@ impl Postgres {
 
     /// How to connect past the engine.
     pub(crate) fn options(&self) -> PgConnectOptions {
-        session(&self.name)
+        session(&self.name, self.schema)
     }
 
     async fn row(&self, sql: &str) -> PgRow {
@@ -129,7 +140,7 @@ impl Database for Postgres {
     }
 
     async fn hold(&self, job: JobId) -> Hold {
-        let mut service = session(&self.name).connect().await.expect("a service's connection");
+        let mut service = session(&self.name, self.schema).connect().await.expect("a service's connection");
         service.execute("begin").await.expect("a transaction");
         let locked = service.execute(AssertSqlSafe(format!("select id from job where id = {job} for update"))).await;
         assert_eq!(locked.expect("a lock").rows_affected(), 1);

@@ -8,3 +8,4 @@ mod idle;
 mod outage;
 mod replicas;
 mod returns;
+mod schemas;

@@ -35,23 +35,30 @@ pub(crate) struct Stage {
 }
 
 enum Database {
-    Postgres { server: Server, proxy: Option<Proxy> },
+    Postgres { server: Arc<Server>, proxy: Option<Proxy> },
     Sqlite(TempDir),
 }
 
 impl Stage {
     pub(crate) async fn postgres() -> Self {
         let server = Server::fresh().await;
-        let engine = postgres_engine(&server.url(None));
-        Self { engine, database: Database::Postgres { server, proxy: None } }
+        let engine = postgres_engine(&server.url(None), "leasehold");
+        Self { engine, database: Database::Postgres { server: Arc::new(server), proxy: None } }
+    }
+
+    /// The same database, where the broker's schema is `schema`.
+    pub(crate) fn in_schema(&self, schema: &str) -> Self {
+        let Database::Postgres { server, .. } = &self.database else { panic!("an embedded database has no schemas") };
+        let engine = postgres_engine(&server.url(None), schema);
+        Self { engine, database: Database::Postgres { server: Arc::clone(server), proxy: None } }
     }
 
     /// The same, with a proxy between store and database.
     pub(crate) async fn postgres_behind_a_proxy() -> Self {
         let server = Server::fresh().await;
         let proxy = Proxy::before(server.address()).await;
-        let engine = postgres_engine(&server.url(Some(proxy.address)));
-        Self { engine, database: Database::Postgres { server, proxy: Some(proxy) } }
+        let engine = postgres_engine(&server.url(Some(proxy.address)), "leasehold");
+        Self { engine, database: Database::Postgres { server: Arc::new(server), proxy: Some(proxy) } }
     }
 
     pub(crate) async fn sqlite() -> Self {
@@ -122,8 +129,9 @@ impl Stage {
     }
 }
 
-fn postgres_engine(url: &str) -> Arc<dyn Engine> {
+fn postgres_engine(url: &str, schema: &str) -> Arc<dyn Engine> {
     let mut options = PostgresOptions::new(url.to_owned().into());
+    schema.clone_into(&mut options.schema);
     APPLICATION.clone_into(&mut options.application_name);
     Arc::new(PostgresEngine::new(options).expect("a PostgreSQL URL"))
 }

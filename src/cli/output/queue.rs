@@ -237,7 +237,7 @@ mod tests {
             ..QueueCounts::default()
         };
         let settings = QueueSettings { paused: Some(true), disabled_reason: Some(String::new()), ..Default::default() };
-        Queue { name: "orders".into(), settings: Some(settings), counts: Some(counts) }
+        Queue { name: "orders".into(), settings: Some(settings), counts: Some(counts), deleting: false }
     }
 
     #[test]

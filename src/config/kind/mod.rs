@@ -3,6 +3,7 @@
 mod address;
 mod choice;
 mod database;
+mod identifier;
 mod names;
 mod size;
 mod span;
@@ -15,6 +16,7 @@ pub use self::{
     address::Address,
     choice::{Choice, Switch},
     database::{Database, DatabaseUrl},
+    identifier::Identifier,
     names::CallerNames,
     size::Size,
     span::Span,

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use crate::config::{
     declared::section,
-    kind::{Address, Choice, Database, DatabaseUrl, Folder, Label, Optional, Switch},
+    kind::{Address, Choice, Database, DatabaseUrl, Folder, Identifier, Label, Optional, Switch},
 };
 
 /// How log lines are written.
@@ -44,6 +44,9 @@ section! {
     Broker as "" {
         /// The database that keeps the jobs. Without a URL it is the embedded one, `leasehold.db` in the data directory.
         database_url: Database = DatabaseUrl;
+        /// PostgreSQL's schema of the broker's tables and functions. Brokers of different schemas in one database know nothing of
+        /// each other.
+        database_schema: String = Identifier("leasehold");
         /// Where gRPC is served.
         listen: SocketAddr = Address(7070);
         /// Where health, readiness and metrics are served over HTTP.

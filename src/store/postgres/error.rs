@@ -40,14 +40,28 @@ pub(super) fn of_connect(error: &sqlx::Error) -> EngineError {
         sqlx::Error::Database(refused) => match code(&**refused) {
             // What a pooler says to a startup parameter that it does not pass on.
             code if code == "08P01" => EngineError::Unfit(format!(
-                "connect: SQLSTATE {code}: a pooler in between refuses the startup parameter 'options': connect past it"
+                "connect: SQLSTATE {code}: a pooler in between refuses what sessions ask for at their start (options, \
+                 extra_float_digits): connect past it"
             )),
-            code => EngineError::Unavailable(format!("connect: SQLSTATE {code}")),
+            code => EngineError::Unavailable(format!("connect: SQLSTATE {code}{}", connect_advice(&code))),
         },
         sqlx::Error::Io(io) => EngineError::Unavailable(format!("connect: {}", io.kind())),
         sqlx::Error::Tls(_) => EngineError::Unavailable("connect: TLS handshake failed".into()),
         sqlx::Error::Configuration(_) => EngineError::Unfit("the database URL names something unusable".into()),
         _ => EngineError::Unavailable("connect: no understandable answer".into()),
+    }
+}
+
+/// What the reader can do, where the code says it.
+fn connect_advice(code: &str) -> &'static str {
+    match code {
+        "28P01" => ": the server refuses the role's password: see database_url",
+        "28000" => ": the server refuses the role, or this machine: see database_url and the server's pg_hba.conf",
+        "3D000" => ": the server has no such database: create it, or see database_url",
+        "42501" => ": the role may not connect to the database: grant connect on it to the role",
+        "53300" => ": the server has no connection left: fewer lanes or replicas, or a higher max_connections",
+        "57P03" => ": the server is starting up or shutting down",
+        _ => "",
     }
 }
 

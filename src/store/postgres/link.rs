@@ -36,7 +36,8 @@ impl Linking for PgSession {
     }
 
     async fn notify(&mut self, caller: &Caller, wakes: &[Wake]) -> Result<(), EngineError> {
-        let (channels, payloads): (Vec<String>, Vec<String>) = wakes.iter().flat_map(listener::encode).unzip();
+        let (channels, payloads): (Vec<String>, Vec<String>) =
+            wakes.iter().flat_map(|wake| listener::encode(&self.schema, wake)).unzip();
         if channels.is_empty() {
             return Ok(());
         }
@@ -78,7 +79,7 @@ impl Linking for PgSession {
 impl PgSession {
     /// Inside of a transaction that its caller ends.
     async fn next_migration(&mut self, caller: &Caller) -> Result<Option<AppliedMigration>, EngineError> {
-        self.run_text(caller, ONE_AT_A_TIME).await?;
+        self.rows(caller, ONE_AT_A_TIME, Args::new().with(self.schema.migration_lock())).await?;
         let applied = self.migrations(caller).await?;
         let last = applied.last().map_or(0, |migration| migration.number);
         let Some(Migration { number, name, sql }) = MIGRATIONS.iter().find(|migration| migration.number > last) else {

@@ -13,7 +13,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{PostgresEngine, error, session::own_socket, socket::OwnSocket};
+use super::{PostgresEngine, error, name::SchemaName, session::own_socket, socket::OwnSocket};
 use crate::{
     model::{Caller, JobId, QueueId, ReplicaId},
     store::{
@@ -25,7 +25,6 @@ use crate::{
 
 const PING: &str = include_str!("sql/ping.sql");
 const CHECK: &str = include_str!("sql/check.sql");
-const READY: &str = "leasehold_ready";
 
 /// Longest payload that we send; the server takes 7,999 bytes.
 const PAYLOAD_BYTES: usize = 7_900;
@@ -66,6 +65,7 @@ impl Drop for Quiet {
 /// The listening connection: the driver's listener on its pool of one, which is the only way to have one there.
 pub(super) struct Ear {
     listener: Quiet,
+    ready: String,
     settled: String,
     replica: ReplicaId,
     comments: std::sync::Arc<Comments>,
@@ -85,8 +85,8 @@ impl Ear {
         let mut listener = PgListener::connect_with(&pool).await.map_err(|error| error::of_connect(&error))?;
         listener.eager_reconnect(false);
 
-        let settled = settled_channel(replica);
-        for channel in [READY, settled.as_str()] {
+        let (ready, settled) = (engine.schema.ready_channel(), engine.schema.settled_channel(replica));
+        for channel in [&ready, &settled] {
             let listen = engine.comments.once(&caller, &format!("listen {channel}"));
             listener.execute(sqlx::raw_sql(AssertSqlSafe(listen))).await.map_err(failed)?;
         }
@@ -97,11 +97,11 @@ impl Ear {
             _ => None,
         };
         let listener = Quiet { listener: Some(listener), socket, lost: false };
-        Ok(Self { listener, settled, replica, comments: engine.comments.clone(), caller })
+        Ok(Self { listener, ready, settled, replica, comments: engine.comments.clone(), caller })
     }
 
     fn decode(&self, channel: &str, payload: &str) -> Option<Wake> {
-        if channel == READY {
+        if channel == self.ready {
             let queues = numbers(payload, QueueId)?;
             Some(if queues.is_empty() { Wake::Everything } else { Wake::Ready { queues } })
         } else if channel == self.settled {
@@ -139,21 +139,17 @@ impl Listener for Ear {
     }
 }
 
-fn settled_channel(replica: ReplicaId) -> String {
-    format!("leasehold_settled_{:08x}", replica.0)
-}
-
 /// Channel and payload of each notification that a wake-up takes: one, or as many as its numbers need.
-pub(super) fn encode(wake: &Wake) -> Vec<(String, String)> {
+pub(super) fn encode(schema: &SchemaName, wake: &Wake) -> Vec<(String, String)> {
     match wake {
         Wake::Settled { replica, jobs } => {
-            let channel = settled_channel(*replica);
+            let channel = schema.settled_channel(*replica);
             payloads(jobs.iter().map(|job| job.0)).into_iter().map(|payload| (channel.clone(), payload)).collect()
         }
         Wake::Ready { queues } if queues.is_empty() => Vec::new(),
         Wake::Ready { queues } => {
             let payloads = payloads(queues.iter().map(|queue| queue.0));
-            payloads.into_iter().map(|payload| (READY.to_owned(), payload)).collect()
+            payloads.into_iter().map(|payload| (schema.ready_channel(), payload)).collect()
         }
         // From a listener to its own replica.
         Wake::Everything => Vec::new(),
@@ -187,10 +183,14 @@ fn numbers<N: std::str::FromStr, T>(payload: &str, of: impl Fn(N) -> T) -> Optio
 mod tests {
     use super::*;
 
+    fn leasehold() -> SchemaName {
+        SchemaName::new("leasehold".into())
+    }
+
     #[test]
     fn long_wake_ups_go_in_several_payloads_and_lose_nothing() {
         let jobs: Vec<JobId> = (0..3_000).map(|n| JobId(i64::MAX - n)).collect();
-        let sent = encode(&Wake::Settled { replica: ReplicaId(42), jobs: jobs.clone() });
+        let sent = encode(&leasehold(), &Wake::Settled { replica: ReplicaId(42), jobs: jobs.clone() });
         assert!(sent.len() > 1);
         let mut received = Vec::new();
         for (channel, payload) in sent {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_empty_settled_wake_up_is_sent_as_such() {
-        let sent = encode(&Wake::Settled { replica: ReplicaId(1), jobs: vec![] });
+        let sent = encode(&leasehold(), &Wake::Settled { replica: ReplicaId(1), jobs: vec![] });
         assert_eq!(sent, [("leasehold_settled_00000001".to_owned(), String::new())]);
     }
 

@@ -7,11 +7,13 @@ mod attend;
 mod claim;
 mod enqueue;
 mod error;
+mod examine;
 mod inspect;
 mod link;
 mod listener;
 mod maintain;
 mod migration;
+mod name;
 pub mod notices;
 mod purge;
 mod queues;
@@ -28,7 +30,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{ConnectOptions, postgres::PgConnectOptions};
 
-use self::{listener::Ear, migration::MIGRATIONS, session::PgSession};
+use self::{listener::Ear, migration::MIGRATIONS, name::SchemaName, session::PgSession};
 use super::{
     comment::Comments,
     engine::{Engine, LaneRole, Listener, Migration, Session},
@@ -45,6 +47,8 @@ const STATEMENTS: usize = 200;
 pub struct PostgresOptions {
     /// `postgres://…`
     pub url: SecretString,
+    /// Schema of the tables and functions: an identifier that needs no quotes, 40 bytes at most.
+    pub schema: String,
     /// As `pg_stat_activity` shows it.
     pub application_name: String,
     /// The server ends a statement that takes longer.
@@ -64,6 +68,7 @@ impl PostgresOptions {
     pub fn new(url: SecretString) -> Self {
         Self {
             url,
+            schema: "leasehold".into(),
             application_name: "leasehold".into(),
             statement_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(2),
@@ -78,6 +83,9 @@ impl PostgresOptions {
 #[derive(Debug)]
 pub struct PostgresEngine {
     options: PgConnectOptions,
+    /// The same without what a session asks for at its start.
+    bare: PgConnectOptions,
+    schema: SchemaName,
     allow_lossy: bool,
     comments: Arc<Comments>,
 }
@@ -93,13 +101,13 @@ impl PostgresEngine {
         let connect = connect
             .application_name(&options.application_name)
             .statement_cache_capacity(STATEMENTS)
-            .disable_statement_logging()
-            .options(settings(&options));
-        Ok(Self {
-            options: connect,
-            allow_lossy: options.allow_lossy,
-            comments: Arc::new(Comments::new(options.callers_with_text, options.configured_callers)),
-        })
+            .disable_statement_logging();
+        let bare = connect.clone();
+        let connect = connect.options(settings(&options));
+        let schema = SchemaName::new(options.schema);
+        let comments = Comments::new(options.callers_with_text, options.configured_callers);
+        let comments = comments.renaming(name::WRITTEN, schema.as_str());
+        Ok(Self { options: connect, bare, schema, allow_lossy: options.allow_lossy, comments: Arc::new(comments) })
     }
 }
 
@@ -121,7 +129,7 @@ fn settings(options: &PostgresOptions) -> [(&'static str, String); 14] {
         ("tcp_user_timeout", "10s".to_owned()),
         ("tcp_keepalives_idle", "10".to_owned()),
         ("TimeZone", "UTC".to_owned()),
-        ("search_path", "pg_catalog, leasehold".to_owned()),
+        ("search_path", format!("pg_catalog, {}", options.schema)),
     ]
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use sqlx::{
     Arguments, AssertSqlSafe, ConnectOptions, Encode, Executor, PgConnection, Postgres, Type,
-    postgres::{PgArguments, PgRow},
+    postgres::{PgArguments, PgConnectOptions, PgRow},
 };
 
 use super::{
     PostgresEngine, error,
+    name::SchemaName,
     notices::{casts_doubt, watched},
     socket::{OwnSocket, Sign},
     value::get,
@@ -22,12 +23,13 @@ const CHECK: &str = include_str!("sql/check.sql");
 const PING: &str = include_str!("sql/ping.sql");
 
 /// Oldest version whose planner and statistics functions the statements were tried on.
-const OLDEST_VERSION: i32 = 140_000;
+pub(super) const OLDEST_VERSION: i32 = 140_000;
 
 /// A session on a connection of its own.
 pub(super) struct PgSession {
     connection: PgConnection,
     pub(super) comments: Arc<Comments>,
+    pub(super) schema: SchemaName,
     socket: Option<OwnSocket>,
     /// The server's messages are not in English.
     translated: bool,
@@ -36,10 +38,16 @@ pub(super) struct PgSession {
 impl PgSession {
     /// Connects, and refuses a database that cannot carry the promises.
     pub(super) async fn open(engine: &PostgresEngine) -> Result<Self, EngineError> {
-        let connection = engine.options.connect().await.map_err(|error| error::of_connect(&error))?;
-        let mut session = Self { connection, comments: engine.comments.clone(), socket: None, translated: false };
+        let mut session = Self::unchecked(engine, &engine.options).await?;
         session.check(engine).await.map_err(error::before_commit)?;
         Ok(session)
+    }
+
+    /// Connects as `options` say, whatever the database is like.
+    pub(super) async fn unchecked(engine: &PostgresEngine, options: &PgConnectOptions) -> Result<Self, EngineError> {
+        let connection = options.connect().await.map_err(|error| error::of_connect(&error))?;
+        let (comments, schema) = (engine.comments.clone(), engine.schema.clone());
+        Ok(Self { connection, comments, schema, socket: None, translated: false })
     }
 
     async fn check(&mut self, engine: &PostgresEngine) -> Result<(), EngineError> {

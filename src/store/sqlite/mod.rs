@@ -9,6 +9,7 @@ mod claim;
 mod clock;
 mod enqueue;
 mod error;
+mod examine;
 mod fate;
 mod held;
 mod inspect;
@@ -32,6 +33,7 @@ use std::{
 use async_trait::async_trait;
 use sqlx::{ConnectOptions as _, sqlite::SqliteConnectOptions};
 
+pub use self::examine::SqliteFile;
 use self::{
     clock::Clock,
     error::{Step, classify},

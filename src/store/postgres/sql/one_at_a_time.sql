@@ -1,2 +1,2 @@
--- Waits until nobody else migrates; the lock goes with the transaction. The number is arbitrary and ours for ever.
-select pg_advisory_xact_lock(5500148632171246573)
+-- Waits until nobody else migrates the schema whose number is $1; the lock goes with the transaction.
+select pg_advisory_xact_lock($1::bigint)
