@@ -10,6 +10,7 @@ pub mod dispatch;
 pub mod grpc;
 pub mod http;
 pub mod model;
+pub mod prove;
 pub mod store;
 pub mod telemetry;
 pub mod upkeep;

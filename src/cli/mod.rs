@@ -21,6 +21,7 @@ mod options;
 mod output;
 mod pages;
 mod ping;
+mod prove;
 mod queue;
 mod remote;
 mod serve;
@@ -57,7 +58,8 @@ fn command() -> Command {
         .subcommand(migrate::command())
         .subcommand(doctor::command())
         .subcommand(demo::command())
-        .subcommand(config::command());
+        .subcommand(config::command())
+        .subcommand(prove::command());
     Remote::augment_subcommands(program)
         .subcommand(completions::command())
         .subcommand(docs::command())
@@ -71,6 +73,7 @@ fn dispatch(matches: &ArgMatches) -> Exit {
         Some(("doctor", matches)) => doctor::run(matches),
         Some(("demo", matches)) => demo::run(matches),
         Some(("config", matches)) => config::run(matches),
+        Some(("prove", matches)) => prove::run(matches),
         Some(("version", _)) => print(&format!("leasehold {}\n", env!("CARGO_PKG_VERSION"))),
         Some(("completions", matches)) => completions::run(matches),
         Some(("docs", matches)) => docs::run(matches),
