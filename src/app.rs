@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::Config,
+    connections::{Observer, Watching},
     dispatch::Dispatch,
     grpc::{Api, Server},
     http::{HttpServer, Probes},
@@ -39,6 +40,7 @@ pub struct App {
     store: Store,
     dispatch: Dispatch,
     upkeep: Upkeep,
+    watching: Watching,
     /// Cancelled when the drain begins.
     draining: CancellationToken,
     /// Cuts the calls that are left.
@@ -80,11 +82,12 @@ impl App {
         let store = Store::start(database::open(config).await?, options::store(config, &metrics));
         let dispatch = Dispatch::start(store.clone(), options::dispatch(config), database::replica_name(config));
         let upkeep = Upkeep::start(store.clone(), dispatch.clone(), options::upkeep(config));
-        watch(&metrics, &store, &dispatch, &upkeep);
+        let (observer, watching) = Observer::start(&store, options::sampler(config));
+        watch(&metrics, &store, &dispatch, &upkeep, &observer);
 
         let (draining, kill, ready) = (CancellationToken::new(), CancellationToken::new(), store.availability());
         let (api, health) =
-            Api::new(store.clone(), dispatch.clone(), options::api(config, &metrics), ready.clone()).await;
+            Api::new(store.clone(), dispatch.clone(), observer, options::api(config, &metrics), ready.clone()).await;
         let (mut calls, mut probes) = (JoinSet::new(), JoinSet::new());
         calls.spawn(server.run(api, draining.clone(), kill.clone()));
         probes.spawn(health.run(draining.clone()));
@@ -92,7 +95,7 @@ impl App {
         let answers = Probes { ready, draining: draining.clone(), registry: metrics.registry().clone() };
         probes.spawn(second.run(answers, kill.clone()));
         let drain_timeout = config.server.drain_timeout;
-        Ok(Self { grpc, http, store, dispatch, upkeep, draining, kill, calls, probes, drain_timeout })
+        Ok(Self { grpc, http, store, dispatch, upkeep, watching, draining, kill, calls, probes, drain_timeout })
     }
 
     /// Where gRPC is served.
@@ -113,7 +116,7 @@ impl App {
         let politely = async {
             // streams end with the dispatcher, unary calls with the server, and both need the lanes
             tokio::join!(self.dispatch.drain(), async { while self.calls.join_next().await.is_some() {} });
-            self.upkeep.stop().await;
+            tokio::join!(self.upkeep.stop(), self.watching.stop());
             self.store.drain().await;
         };
         let drained = tokio::select! {
@@ -145,7 +148,9 @@ async fn bind_http(config: &Config) -> Result<(HttpServer, SocketAddr), StartErr
 }
 
 /// Lets metrics read what the parts know.
-fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch, upkeep: &Upkeep) {
+fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch, upkeep: &Upkeep, observer: &Observer) {
+    let observer = observer.clone();
+    metrics.watch_database(move || observer.reading());
     let passes = upkeep.reader();
     metrics.watch_upkeep(move || {
         let reading = |(pass, counts): (_, PassCounts)| PassReading {

@@ -6,6 +6,7 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+pub mod connections;
 pub mod dispatch;
 pub mod grpc;
 pub mod http;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     config::{Config, Database},
+    connections::SamplerOptions,
     dispatch::DispatchOptions,
     grpc::{ApiOptions, ServerOptions},
     http::HttpOptions,
@@ -78,6 +79,22 @@ pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
         step: upkeep.batch,
         floors: config.broker.claim_cursor,
         ..UpkeepOptions::default()
+    }
+}
+
+/// Those of the look at the database's connections.
+pub(super) fn sampler(config: &Config) -> SamplerOptions {
+    let sampler = &config.sampler;
+    SamplerOptions {
+        enabled: sampler.enabled,
+        interval: sampler.interval,
+        quiet_interval: sampler.quiet_interval,
+        sessions: sampler.sessions,
+        names: sampler.names,
+        configured: config.callers.names.clone(),
+        horizon_interval: sampler.horizon_interval,
+        horizon_transactions: sampler.horizon_transactions,
+        horizon_age: sampler.horizon_age,
     }
 }
 

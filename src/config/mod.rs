@@ -28,7 +28,7 @@ pub use self::{
 use self::{
     declared::Section,
     layers::Layers,
-    sections::{Broker, Callers, Lanes, Queues, RequestLimits, ServerSection, Streams, UpkeepSection},
+    sections::{Broker, Callers, Lanes, Queues, RequestLimits, SamplerSection, ServerSection, Streams, UpkeepSection},
 };
 
 /// All options of the broker.
@@ -50,6 +50,8 @@ pub struct Config {
     pub queues: Queues,
     /// The broker's own work.
     pub upkeep: UpkeepSection,
+    /// The look at the database's connections.
+    pub sampler: SamplerSection,
 }
 
 /// What a run of the program was told, besides defaults.
@@ -88,6 +90,7 @@ impl Config {
             about::<RequestLimits>(),
             about::<Queues>(),
             about::<UpkeepSection>(),
+            about::<SamplerSection>(),
         ]
     }
 
@@ -117,6 +120,7 @@ impl Config {
             limits: RequestLimits::read(&mut layers),
             queues: Queues::read(&mut layers),
             upkeep: UpkeepSection::read(&mut layers),
+            sampler: SamplerSection::read(&mut layers),
         };
         rules::check(&config, &mut layers);
         let (chosen, faults) = layers.finish();

@@ -79,6 +79,11 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         "the second must be at least twice the first, or replicas that are there are taken for gone",
     );
     layers.require(
+        config.sampler.interval <= config.sampler.quiet_interval,
+        &["sampler.interval", "sampler.quiet_interval"],
+        "the first must not be longer than the second",
+    );
+    layers.require(
         config.callers.names.len() <= config.callers.with_text,
         &["callers.names", "callers.with_text"],
         "the first must not name more callers than the second allows",

@@ -36,6 +36,7 @@ pub use self::{
     server::{Server, ServerOptions},
 };
 use crate::{
+    connections::Observer,
     dispatch::Dispatch,
     model::Limits,
     store::Store,
@@ -83,12 +84,13 @@ impl Api {
     pub async fn new(
         store: Store,
         dispatch: Dispatch,
+        observer: Observer,
         options: ApiOptions,
         ready: watch::Receiver<bool>,
     ) -> (Self, Health) {
         let (reporter, health) = tonic_health::server::health_reporter();
         let admin = admin::AdminApi::new(store.clone(), dispatch.clone(), &options);
-        let connections = connections::ConnectionsApi::new(store.clone());
+        let connections = connections::ConnectionsApi::new(store.clone(), observer);
         let queue = queue::QueueApi::new(store, dispatch, options.limits);
         let routes = Routes::new(QueueServiceServer::new(queue).max_decoding_message_size(options.request_bytes))
             .add_service(QueueAdminServiceServer::new(admin).max_decoding_message_size(options.request_bytes))

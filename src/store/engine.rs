@@ -11,6 +11,7 @@ mod attending;
 pub mod examining;
 mod governing;
 mod inspecting;
+mod observing;
 mod purging;
 mod settling;
 mod steering;
@@ -26,6 +27,10 @@ pub use self::{
     inspecting::{
         Attendance, Bounds, Circumstances, CountWalk, CountedDead, DeadFilter, DeadPlace, DeadWalk, Inspecting,
         JobRecord, JobsWalk, Page, Rates, StreamRecord, StreamsWalk,
+    },
+    observing::{
+        HolderKind, HolderRow, HorizonSeen, Observing, Quoting, SessionKind, SessionRow, SessionState, SessionsSeen,
+        TableRow,
     },
     purging::{PurgeCount, PurgePlace, PurgeStep, Purged, Purging},
     settling::{AckedRow, ExtendRow, ExtendedRow, Held, LeaseRef, LeaseState, NackRow, NackedRow, Settling},
@@ -53,7 +58,7 @@ pub trait Engine: Send + Sync + 'static {
     /// database is of a version, with settings, that the promises can stand on.
     async fn connect(&self, role: LaneRole) -> Result<Box<dyn Session>, EngineError>;
 
-    /// Opens the ear for other replicas' wake-ups, where the engine has such; `None` where this is the only process.
+    /// Opens the ear for other replicas' wake-ups; `None` where nothing can be heard, be it that this is the only process.
     async fn listen(&self, replica: ReplicaId) -> Result<Option<Box<dyn Listener>>, EngineError>;
 }
 
@@ -74,7 +79,17 @@ pub enum LaneRole {
 
 /// One connection and the acts that run on it.
 pub trait Session:
-    Enqueueing + Claiming + Settling + Maintaining + Governing + Purging + Inspecting + Steering + Attending + Linking
+    Enqueueing
+    + Claiming
+    + Settling
+    + Maintaining
+    + Governing
+    + Purging
+    + Inspecting
+    + Steering
+    + Attending
+    + Observing
+    + Linking
 {
 }
 
@@ -88,6 +103,7 @@ impl<T> Session for T where
         + Inspecting
         + Steering
         + Attending
+        + Observing
         + Linking
 {
 }

@@ -40,7 +40,11 @@ pub(super) async fn run(lanes: Arc<Lanes>, index: usize, role: LaneRole) {
                 }
             }
             Err(error) => {
-                tracing::warn!(lane = index, %error, retry_in = ?pause, "a lane cannot connect");
+                if matches!(error, EngineError::Unfit(_)) {
+                    tracing::error!(lane = index, %error, retry_in = ?pause, "a lane cannot use the database");
+                } else {
+                    tracing::warn!(lane = index, %error, retry_in = ?pause, "a lane cannot connect");
+                }
                 let jittered = pause.mul_f64(0.5 + rand::random::<f64>() / 2.0);
                 if lanes.closing.run_until_cancelled(tokio::time::sleep(jittered)).await.is_none() {
                     return;

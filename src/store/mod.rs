@@ -19,6 +19,7 @@ mod lanes;
 mod ledger;
 mod line;
 mod merged;
+mod observe;
 pub mod postgres;
 mod presence;
 mod purging;

@@ -111,6 +111,11 @@ impl Metrics {
         &self.0.registry
     }
 
+    /// Where instruments that are declared in files of their own are made.
+    pub(super) fn meter(&self) -> &Meter {
+        &self.0.meter
+    }
+
     /// A gRPC call ended. `method` and `code` come from fixed sets: unknown methods are one.
     pub fn call_ended(&self, method: &'static str, code: &'static str, took: Duration) {
         let labels = [KeyValue::new("rpc.method", method), KeyValue::new("rpc.response.status_code", code)];

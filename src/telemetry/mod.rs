@@ -2,6 +2,7 @@
 //! and every label comes from a bounded set.
 
 mod caller_labels;
+pub mod database;
 pub mod logging;
 pub mod metrics;
 

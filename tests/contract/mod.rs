@@ -13,6 +13,7 @@ mod idempotency;
 mod look;
 mod model;
 mod nack;
+mod observe;
 mod ordering;
 pub(crate) mod postgres;
 mod prune;
@@ -171,6 +172,12 @@ macro_rules! contract {
             the_first_waiting_job_of_each_level_is_seen
             a_look_begins_at_its_floors
             leased_and_blocked_jobs_are_not_seen
+        );
+        theme!($engine, observe:
+            a_look_at_the_sessions_sees_at_least_itself
+            a_look_reads_no_more_sessions_than_asked_for
+            a_session_that_went_is_seen_no_more
+            a_look_at_the_horizon_is_answered_and_leaves_itself_out
         );
         theme!($engine, model:
             random_acts_are_answered_as_a_plain_model_says

@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use leasehold::{
+    connections::{Observer, SamplerOptions, Watching},
     dispatch::{Dispatch, DispatchOptions, Frame, LeaseStream, SentJob, StreamSpec},
     model::{Caller, Failure, Headers, LeaseToken, NackAction, NewJob, Priority, QueueName, Start},
     store::{
@@ -28,6 +29,7 @@ pub(crate) struct Broker {
     pub(crate) store: Store,
     pub(crate) dispatch: Dispatch,
     _upkeep: Upkeep,
+    _watching: Watching,
     /// Goes with the broker, where it has one of its own.
     _stage: Option<Stage>,
 }
@@ -40,14 +42,14 @@ impl Broker {
     /// On the embedded database.
     pub(crate) async fn with(options: DispatchOptions) -> Self {
         let stage = Stage::sqlite().await;
-        let (store, dispatch, upkeep) = parts(&stage, options).await;
-        Self { store, dispatch, _upkeep: upkeep, _stage: Some(stage) }
+        let (store, dispatch, upkeep, watching) = parts(&stage, options).await;
+        Self { store, dispatch, _upkeep: upkeep, _watching: watching, _stage: Some(stage) }
     }
 
     /// One of several on the same database.
     pub(crate) async fn on(stage: &Stage, options: DispatchOptions) -> Self {
-        let (store, dispatch, upkeep) = parts(stage, options).await;
-        Self { store, dispatch, _upkeep: upkeep, _stage: None }
+        let (store, dispatch, upkeep, watching) = parts(stage, options).await;
+        Self { store, dispatch, _upkeep: upkeep, _watching: watching, _stage: None }
     }
 
     /// As the edge does it.
@@ -85,11 +87,12 @@ impl Broker {
     }
 }
 
-async fn parts(stage: &Stage, options: DispatchOptions) -> (Store, Dispatch, Upkeep) {
+async fn parts(stage: &Stage, options: DispatchOptions) -> (Store, Dispatch, Upkeep, Watching) {
     let store = stage.store(StoreOptions::default()).await;
     let dispatch = Dispatch::start(store.clone(), options, "test".to_owned());
     let upkeep = Upkeep::start(store.clone(), dispatch.clone(), UpkeepOptions::default());
-    (store, dispatch, upkeep)
+    let (_, watching) = Observer::start(&store, SamplerOptions::default());
+    (store, dispatch, upkeep, watching)
 }
 
 /// Reads a stream.

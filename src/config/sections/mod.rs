@@ -5,6 +5,7 @@ mod callers;
 mod lanes;
 mod limits;
 mod queues;
+mod sampler;
 mod server;
 mod streams;
 mod upkeep;
@@ -15,6 +16,7 @@ pub use self::{
     lanes::Lanes,
     limits::RequestLimits,
     queues::Queues,
+    sampler::SamplerSection,
     server::ServerSection,
     streams::Streams,
     upkeep::UpkeepSection,

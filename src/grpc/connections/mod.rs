@@ -9,7 +9,7 @@ use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
 use super::unary::Unary;
-use crate::{store::Store, v1};
+use crate::{connections::Observer, store::Store, v1};
 
 /// Frames of an answer that goes on.
 type Frames<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -18,11 +18,12 @@ type Frames<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[derive(Clone)]
 pub(super) struct ConnectionsApi {
     store: Store,
+    observer: Observer,
 }
 
 impl ConnectionsApi {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store }
+    pub(super) fn new(store: Store, observer: Observer) -> Self {
+        Self { store, observer }
     }
 }
 

@@ -9,6 +9,7 @@ mod frame;
 mod lease;
 mod limits;
 mod nack;
+mod observed;
 mod page;
 mod queues;
 mod settings;
@@ -22,6 +23,7 @@ pub(super) use self::{
     lease::{Origin, stream_spec},
     limits::broker_limits,
     nack::nack_items,
+    observed::{database_sessions, vacuum_horizon},
     queues::{count, next_queues, purge_spec, queue_counts, queues_page},
     settings::{queue, queue_update},
     settle::{acked, extend_duration, extended, nacked},

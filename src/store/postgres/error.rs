@@ -40,8 +40,8 @@ pub(super) fn of_connect(error: &sqlx::Error) -> EngineError {
         sqlx::Error::Database(refused) => match code(&**refused) {
             // What a pooler says to a startup parameter that it does not pass on.
             code if code == "08P01" => EngineError::Unfit(format!(
-                "connect: SQLSTATE {code}: a pooler in between refuses what sessions ask for at their start (options, \
-                 extra_float_digits): connect past it"
+                "connect: SQLSTATE {code}: a pooler in between refuses what sessions ask for at their start: connect past it, or \
+                 let it ignore extra_float_digits and options, and set them for the role (docs/roles.sql has the statements)"
             )),
             code => EngineError::Unavailable(format!("connect: SQLSTATE {code}{}", connect_advice(&code))),
         },
@@ -87,8 +87,8 @@ fn of_answer(refused: &PgDatabaseError) -> EngineError {
         // Serialization failure, deadlock, lock not had in time.
         "40001" | "40P01" | "55P03" => EngineError::Conflict(shown),
         "57014" => EngineError::TimedOut(shown),
-        // A prepared statement that a pooler lost, or whose plan a migration made void: it never ran.
-        "26000" => EngineError::NotSent(shown),
+        // A prepared statement that a pooler lost or had already, or whose plan a migration made void: it never ran.
+        "26000" | "42P05" => EngineError::NotSent(shown),
         "0A000" if refused.routine() == Some("RevalidateCachedQuery") => EngineError::NotSent(shown),
         "42501" => EngineError::Unfit(format!("the database role lacks a right that the broker needs ({shown})")),
         // Table, function, column or schema missing.

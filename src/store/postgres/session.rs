@@ -1,6 +1,6 @@
 //! One connection: how it is opened and how a statement runs on it.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use sqlx::{
     Arguments, AssertSqlSafe, ConnectOptions, Encode, Executor, PgConnection, Postgres, Type,
@@ -11,6 +11,7 @@ use super::{
     PostgresEngine, error,
     name::SchemaName,
     notices::{casts_doubt, watched},
+    pooler,
     socket::{OwnSocket, Sign},
     value::get,
 };
@@ -52,7 +53,7 @@ impl PgSession {
 
     async fn check(&mut self, engine: &PostgresEngine) -> Result<(), EngineError> {
         let caller = Caller::broker("lane");
-        let row = self.row(&caller, CHECK, Args::new()).await?;
+        let row = self.row(&caller, CHECK, Args::new()).await.map_err(pooler::first_statement)?;
         let is = |column: &str| get::<bool>(&row, "check", column);
 
         if get::<i32>(&row, "check", "version")? < OLDEST_VERSION {
@@ -68,6 +69,7 @@ impl PgSession {
                 )));
             }
         }
+        engine.pooled.store(pooler::check(&row)?, Ordering::Relaxed);
         if !is("settings_taken")? {
             // Setting them here would change a pooled connection for everybody who gets it next.
             return Err(EngineError::Unfit(

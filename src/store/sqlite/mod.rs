@@ -15,6 +15,7 @@ mod held;
 mod inspect;
 mod link;
 mod maintain;
+mod observe;
 mod purge;
 mod queues;
 mod record;
@@ -37,6 +38,7 @@ pub use self::examine::SqliteFile;
 use self::{
     clock::Clock,
     error::{Step, classify},
+    observe::Connections,
     session::SqliteSession,
 };
 use super::{
@@ -86,6 +88,7 @@ struct Shared {
     connect: SqliteConnectOptions,
     comments: Comments,
     clock: Clock,
+    connections: Arc<Connections>,
     /// The statement that makes a connection as patient as the options say, after it was made impatient for a moment.
     patience: String,
     /// Locked; the lock goes when it is closed.
@@ -118,7 +121,8 @@ impl SqliteEngine {
 
         // A pragma takes no bound values; this one is a number from our own options.
         let patience = format!("pragma busy_timeout = {}", options.busy_timeout.as_millis());
-        Ok(Self { shared: Arc::new(Shared { path, connect, comments, clock, patience, _lock: lock }) })
+        let connections = Arc::default();
+        Ok(Self { shared: Arc::new(Shared { path, connect, comments, clock, connections, patience, _lock: lock }) })
     }
 }
 

@@ -17,6 +17,7 @@ use sqlx::{
 use super::{
     Shared,
     error::{Step, classify},
+    observe::Seat,
 };
 use crate::{
     model::{Caller, LeaseId, Timestamp},
@@ -35,6 +36,7 @@ const QUIET: Duration = Duration::from_secs(5);
 pub(super) struct SqliteSession {
     connection: SqliteConnection,
     pub(super) shared: Arc<Shared>,
+    pub(super) seat: Seat,
     /// Set before BEGIN is sent and cleared after COMMIT or ROLLBACK has answered.
     open: bool,
     /// Whether the open transaction has changed a row.
@@ -56,6 +58,7 @@ impl SqliteSession {
         log_path.push("-wal");
         Self {
             connection,
+            seat: shared.connections.seat(role),
             shared,
             open: false,
             changed: false,

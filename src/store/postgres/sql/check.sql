@@ -9,4 +9,6 @@ select current_setting('server_version_num')::int as version,
     current_setting('plan_cache_mode') = 'force_generic_plan' and current_setting('enable_seqscan') = 'off'
         and current_setting('enable_hashjoin') = 'off' and current_setting('enable_mergejoin') = 'off' as settings_taken,
     host(inet_client_addr()) as client_host,
-    inet_client_port() as client_port
+    inet_client_port() as client_port,
+    coalesce(current_setting('leasehold_broker.session', true), '') = 'direct' as direct,
+    exists (select from pg_prepared_statements p where p.name like 'sqlx\_s\_%') as names_kept
