@@ -158,7 +158,7 @@ pub(crate) async fn the_schema_is_complete_after_its_migrations(db: &dyn Databas
     let mut bench = Bench::on(db).await;
     let known = db.engine().migrations();
     let names: Vec<_> = known.iter().map(|migration| (migration.number, migration.name)).collect();
-    assert!(names.iter().map(|(number, _)| *number).eq(1..=4), "{names:?}");
+    assert!(names.iter().map(|(number, _)| *number).eq(1..=i32::try_from(known.len()).expect("few")), "{names:?}");
     let applied = bench.session.migrations(&caller()).await.expect("an answer");
     assert!(applied.iter().map(|applied| (applied.number, applied.name.as_str())).eq(names));
     assert_eq!(bench.session.migrate_one(&caller()).await.expect("an answer"), None);

@@ -257,6 +257,7 @@ def test_a_schema_that_is_behind_missing_or_not_ours_fails(patient):
     patient.sql("delete from leasehold.schema_migration where number > 1")
     code, found = patient.troubles()
     assert (code, one(found, "schema", "at migration 1", "behind", "leasehold migrate up")) == (1, "fail")
+    assert "indexes" not in [check for _, check, _ in found], "what later migrations make is not foreign"
     patient.sql("update leasehold.schema_migration set name = 'theirs'")
     assert one(patient.troubles()[1], "schema", "'theirs' there and 'schema' here") == "fail"
     patient.sql("drop schema leasehold cascade")
@@ -266,7 +267,8 @@ def test_a_schema_that_is_behind_missing_or_not_ours_fails(patient):
 
 
 def test_a_newer_schema_is_fine_during_an_upgrade(patient):
-    patient.sql("insert into leasehold.schema_migration (number, name) values (9999, 'later')")
+    patient.sql("insert into leasehold.schema_migration (number, name) values (9999, 'later')",
+                "create index later on leasehold.job (enqueued_at)")
     assert [check for _, check, _ in patient.troubles()[1]] == ["privileges"]
 
 

@@ -76,7 +76,7 @@ pub struct SettingFact {
     pub name: &'static str,
     /// What it is.
     pub value: String,
-    /// What it must or should be, as an operator would say it: `on`, `not off`.
+    /// What it must or should be, as an operator would say it: `on`, `read committed`.
     pub wanted: &'static str,
     /// Whether it is.
     pub fits: bool,
@@ -197,13 +197,13 @@ pub struct IndexFacts {
     pub missing: Vec<String>,
     /// Those that are there and cannot be used, as statements that mend them.
     pub invalid: Vec<String>,
-    /// Those that are nobody's of ours.
+    /// Those that no migration known to this binary makes.
     pub foreign: Vec<ForeignIndex>,
     /// How many of ours are there and in order.
     pub in_order: usize,
 }
 
-/// An index on one of our tables that no migration made.
+/// An index on one of our tables that no known migration makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignIndex {
     /// Its name with its table's: `job_payload on job`.

@@ -133,9 +133,10 @@ impl SqliteFile {
                 indexes.missing.push(index.statement.clone());
             }
         }
+        let known = Blueprint::of(&MIGRATIONS);
         for (kind, name, table) in &objects {
-            let ours = |table: &str| made.tables.iter().any(|planned| planned.name == table);
-            if kind == "index" && ours(table) && made.indexes.iter().all(|index| index.name != *name) {
+            let ours = |table: &str| known.tables.iter().any(|planned| planned.name == table);
+            if kind == "index" && ours(table) && known.indexes.iter().all(|index| index.name != *name) {
                 indexes.foreign.push(ForeignIndex { name: format!("{name} on {table}"), scans: None });
             }
         }

@@ -10,6 +10,7 @@ use crate::store::{
     engine::examining::{ForeignIndex, IndexFacts, SnapshotFacts, SnapshotHolder, TableFact, TableFacts},
     error::EngineError,
     postgres::{
+        migration::MIGRATIONS,
         session::Args,
         value::{get, narrow},
     },
@@ -45,12 +46,13 @@ impl Examination<'_> {
     pub(super) async fn indexes(&mut self, made: &Blueprint) -> Result<IndexFacts, EngineError> {
         let rows = self.rows(INDEXES, Args::new()).await?;
         let schema = self.engine.schema.as_str();
+        let known = Blueprint::of(MIGRATIONS);
         let mut facts = IndexFacts::default();
         let mut names = Vec::new();
         for row in &rows {
             let name: String = get(row, "examine_indexes", "name")?;
             let ours = get::<bool>(row, "examine_indexes", "by_constraint")?
-                || made.indexes.iter().any(|index| index.name == name);
+                || known.indexes.iter().any(|index| index.name == name);
             if !get::<bool>(row, "examine_indexes", "usable")? {
                 facts.invalid.push(format!("reindex index concurrently {schema}.{name}"));
             } else if ours {

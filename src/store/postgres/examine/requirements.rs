@@ -57,7 +57,7 @@ const REQUIREMENTS: [Requirement; 11] = [
     },
     Requirement {
         name: "synchronous_commit",
-        wanted: "not off",
+        wanted: "on",
         fits: |value| value != "off",
         purpose: Purpose::Durability,
         change: "set synchronous_commit = on: for the server, or by alter role … set synchronous_commit = on for the broker's \

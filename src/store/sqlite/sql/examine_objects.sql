@@ -1,5 +1,4 @@
 -- Tables and indexes of the file; those that SQLite makes by itself are left out.
 select type, name, tbl_name as table_name from sqlite_schema
 where type in ('table', 'index') and name not like 'sqlite~_%' escape '~'
-order by type, name
 limit 1000
