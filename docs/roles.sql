@@ -64,6 +64,12 @@ grant execute on all functions in schema leasehold to leasehold_broker;
 --   alter role broker_login set statement_timeout = '10s';
 --   alter role broker_login set lock_timeout = '2s';
 --   alter role broker_login set idle_in_transaction_session_timeout = '15s';
+-- Where that pooler keeps sessions (session mode), and only there, say so:
+--   alter role broker_login set leasehold_broker.session = 'direct';
+
+-- To see what other roles' sessions do (docs/operations.md), the broker needs this; without it their connections are counted
+-- and hidden:
+--   grant pg_read_all_stats to leasehold_broker;
 
 grant execute on function leasehold.enqueue(
     text, bytea, text, jsonb, int, interval, int, text, text, text

@@ -70,15 +70,12 @@ fn decoded(text: &str) -> String {
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        match (byte, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                plain.push(high << 4 | low);
-                at += 3;
-            }
-            _ => {
-                plain.push(byte);
-                at += 1;
-            }
+        if let (b'%', Some(high), Some(low)) = (byte, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
+            plain.push(high << 4 | low);
+            at += 3;
+        } else {
+            plain.push(byte);
+            at += 1;
         }
     }
     String::from_utf8_lossy(&plain).into_owned()
@@ -141,7 +138,7 @@ mod tests {
 
         #[test]
         fn what_was_encoded_comes_back(value in any::<String>()) {
-            let encoded: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let encoded = value.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02X}"));
             prop_assert_eq!(read(&format!("k='{encoded}'")), [pair("k", &value)]);
             let escaped = value.replace('\\', "\\\\").replace('\'', "\\'");
             prop_assume!(!value.contains('%'));

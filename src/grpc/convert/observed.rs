@@ -9,7 +9,7 @@ use crate::{
     v1,
 };
 
-/// Answer to ListDatabaseSessions.
+/// A look at the sessions.
 pub(in crate::grpc) fn database_sessions(view: &View, totals_only: bool) -> v1::ListDatabaseSessionsResponse {
     let samples = u32::try_from(view.samples).unwrap_or(u32::MAX);
     let sessions = if totals_only { &[] } else { view.sessions.as_slice() };
@@ -27,7 +27,7 @@ pub(in crate::grpc) fn database_sessions(view: &View, totals_only: bool) -> v1::
     }
 }
 
-/// Answer to GetVacuumHorizon.
+/// A look at the horizon.
 pub(in crate::grpc) fn vacuum_horizon(horizon: &Horizon) -> v1::GetVacuumHorizonResponse {
     v1::GetVacuumHorizonResponse {
         holders: horizon.holders.iter().map(holder).collect(),

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,9 +24,12 @@ use crate::{
 
 const QUOTING: Quoting = Quoting { backslashes: false, dollars: false, backticks: true, hashes: false, nesting: false };
 
-/// The open connections of an engine.
+/// The open connections of an engine, by numbers that are never given twice.
 #[derive(Debug, Default)]
-pub(super) struct Connections(Mutex<BTreeMap<i64, LaneRole>>);
+pub(super) struct Connections {
+    open: Mutex<BTreeMap<i64, LaneRole>>,
+    last: AtomicI64,
+}
 
 /// A connection among the others, as long as this lives.
 #[derive(Debug)]
@@ -35,23 +41,22 @@ pub(super) struct Seat {
 impl Connections {
     /// A place for one more.
     pub(super) fn seat(self: &Arc<Self>, role: LaneRole) -> Seat {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = (1..).find(|number| !open.contains_key(number)).unwrap_or(i64::MAX);
-        open.insert(number, role);
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(number, role);
         Seat { number, connections: Arc::clone(self) }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.connections.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        self.connections.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
 }
 
 #[async_trait]
 impl Observing for SqliteSession {
     async fn sessions(&mut self, _caller: &Caller, at_most: usize) -> Result<SessionsSeen, EngineError> {
-        let open = self.seat.connections.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let open = self.seat.connections.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let connections = u32::try_from(open.len()).unwrap_or(u32::MAX);
         let sessions: Vec<SessionRow> = open
             .into_iter()
