@@ -20,6 +20,7 @@ mod ledger;
 mod line;
 mod merged;
 mod observe;
+mod passes;
 pub mod postgres;
 mod presence;
 mod purging;
@@ -46,8 +47,8 @@ use self::{
     census::Floors,
     counts::Counts,
     engine::{
-        AckedRow, Adopted, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef,
-        LeaseState, LookSpot, NackRow, NackedRow, NewQueues, Pruned, QueueRow, Reaped, Sighting, Wake,
+        AckedRow, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef, LeaseState,
+        LookSpot, NackRow, NackedRow, NewQueues, QueueRow, Sighting, Wake,
     },
     lanes::Lanes,
     ledger::Ledger,
@@ -65,7 +66,7 @@ pub use self::{
     rates::Totals,
 };
 use crate::{
-    model::{Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, Reason, ReplicaId, Timestamp},
+    model::{Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, Reason, ReplicaId},
     telemetry::Metrics,
 };
 
@@ -317,46 +318,6 @@ impl Store {
         let caller = Caller::broker("dispatcher");
         self.single(&self.own(caller.clone()), Statement::reading("inspect"), move |session| {
             Box::pin(async move { session.inspect(&caller, &leases).await })
-        })
-        .await
-    }
-
-    /// See [`engine::Maintaining::adopt_arrivals`].
-    pub async fn adopt_arrivals(&self, floor: i64, limit: usize) -> Result<Adopted, Failure> {
-        let caller = Caller::broker("dispatcher");
-        self.single(&self.own(caller.clone()), Statement::writing("adopt_arrivals"), move |session| {
-            Box::pin(async move { session.adopt_arrivals(&caller, floor, limit).await })
-        })
-        .await
-    }
-
-    /// See [`engine::Maintaining::reap`].
-    pub async fn reap(&self, floor: Timestamp, limit: usize) -> Result<Reaped, Failure> {
-        let caller = Caller::broker("reaper");
-        let reaped = self
-            .single(&self.own(caller.clone()), Statement::writing("reap"), move |session| {
-                Box::pin(async move { session.reap(&caller, floor, limit).await })
-            })
-            .await?;
-        self.inner.floors.reaped(reaped.floor);
-        self.inner.counts.reaped(&reaped);
-        Ok(reaped)
-    }
-
-    /// See [`engine::Maintaining::prune_dead`].
-    pub async fn prune_dead(&self, floor: Timestamp, limit: usize) -> Result<Pruned, Failure> {
-        let caller = Caller::broker("pruner");
-        self.single(&self.own(caller.clone()), Statement::writing("prune_dead"), move |session| {
-            Box::pin(async move { session.prune_dead(&caller, floor, limit).await })
-        })
-        .await
-    }
-
-    /// See [`engine::Maintaining::prune_keys`].
-    pub async fn prune_keys(&self, floor: Timestamp, limit: usize) -> Result<Pruned, Failure> {
-        let caller = Caller::broker("pruner");
-        self.single(&self.own(caller.clone()), Statement::writing("prune_keys"), move |session| {
-            Box::pin(async move { session.prune_keys(&caller, floor, limit).await })
         })
         .await
     }

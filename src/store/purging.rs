@@ -19,8 +19,11 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone)]
 pub struct Purge {
     queue: QueueId,
+    asked: Vec<JobState>,
     /// Those still to be walked, the last one first.
     states: Vec<JobState>,
+    /// A job that was blocked when the purge began was behind one that it removed: waiting ones are to be walked again.
+    again: bool,
     before: Option<Timestamp>,
     left: Option<u64>,
     after: PurgePlace,
@@ -45,8 +48,9 @@ impl Purge {
     /// `limit` at most.
     pub fn new(queue: QueueId, states: &[JobState], before: Option<Timestamp>, limit: Option<u64>) -> Self {
         let order = [JobState::Acked, JobState::Dead, JobState::Blocked, JobState::Scheduled, JobState::Ready];
-        let states = order.into_iter().filter(|state| states.contains(state)).collect();
-        Self { queue, states, before, left: limit, after: PurgePlace::default(), removed: 0 }
+        let asked: Vec<JobState> = order.into_iter().filter(|state| states.contains(state)).collect();
+        let (states, after) = (asked.clone(), PurgePlace::default());
+        Self { queue, asked, states, again: false, before, left: limit, after, removed: 0 }
     }
 
     /// Whose jobs.
@@ -71,9 +75,14 @@ impl Purge {
         self.removed += purged.removed as u64;
         self.left = self.left.map(|left| left.saturating_sub(purged.removed as u64));
         self.after = purged.after;
+        self.again |= purged.readied && self.asked.contains(&JobState::Blocked);
         if purged.walked < step.limit {
             self.states.pop();
             self.after = PurgePlace::default();
+        }
+        if self.states.is_empty() && std::mem::take(&mut self.again) {
+            let waiting = |state: &&JobState| matches!(state, JobState::Scheduled | JobState::Ready);
+            self.states = self.asked.iter().filter(waiting).copied().collect();
         }
     }
 }
@@ -300,4 +309,73 @@ impl Store {
 
 fn gone(name: &QueueName) -> Failure {
     Failure::not_applied(Reason::NotFound, format!("there is no queue '{name}' any more")).about(name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn purged(walked: usize, removed: usize, readied: bool) -> Purged {
+        Purged {
+            removed,
+            walked,
+            after: PurgePlace { number: 7, ..PurgePlace::default() },
+            before: Timestamp(5),
+            readied,
+        }
+    }
+
+    fn states(purge: &mut Purge, readied: impl Fn(usize) -> bool) -> Vec<JobState> {
+        let mut walked = Vec::new();
+        while let Some(step) = purge.next(10) {
+            walked.push(step.state);
+            purge.took(&step, purged(3, 1, readied(walked.len())));
+        }
+        walked
+    }
+
+    #[test]
+    fn states_are_walked_in_one_order_whatever_order_they_were_named_in() {
+        let mut purge = Purge::new(QueueId(1), &[JobState::Acked, JobState::Leased, JobState::Ready], None, None);
+        assert_eq!(states(&mut purge, |_| false), [JobState::Ready, JobState::Acked], "leased ones are not purged");
+    }
+
+    #[test]
+    fn what_was_blocked_at_first_is_taken_where_blocked_ones_were_asked_for() {
+        use JobState::{Blocked, Ready, Scheduled};
+        let mut purge = Purge::new(QueueId(1), &[Ready, Scheduled, Blocked], None, None);
+        assert_eq!(states(&mut purge, |step| step == 1), [Ready, Scheduled, Blocked, Ready, Scheduled]);
+        let mut purge = Purge::new(QueueId(1), &[Ready], None, None);
+        assert_eq!(states(&mut purge, |_| true), [Ready], "those behind stay");
+    }
+
+    #[test]
+    fn a_step_goes_on_where_the_last_one_ended_with_the_instant_of_the_first() {
+        let mut purge = Purge::new(QueueId(1), &[JobState::Dead], None, Some(15));
+        let first = purge.next(10).expect("a step");
+        assert_eq!((first.limit, first.before, first.after.number), (10, None, 0));
+        purge.took(&first, purged(10, 9, false));
+        let second = purge.next(10).expect("a step");
+        assert_eq!((second.limit, second.before, second.after.number), (6, Some(Timestamp(5)), 7));
+        purge.took(&second, purged(6, 6, false));
+        assert_eq!(purge.next(10), None, "as many as were asked for");
+        assert_eq!(purge.removed(), 15);
+    }
+
+    #[test]
+    fn a_deletion_is_refused_for_live_jobs_and_waits_for_those_leased_after_it_began() {
+        let name = QueueName::parse("queue", "orders").expect("a name");
+        let counts = |ready, leased| QueueCounts {
+            ready: Count { value: ready, at_least: false },
+            leased: Count { value: leased, at_least: false },
+            ..QueueCounts::default()
+        };
+        let refused = |live, counts: QueueCounts, begun| {
+            Deletion::new(name.clone(), QueueId(1), live).refusal(&counts, begun).is_some()
+        };
+        assert!(refused(false, counts(1, 0), false) && refused(false, counts(1, 0), true));
+        assert!(!refused(true, counts(1, 0), false), "they are purged");
+        assert!(refused(true, counts(0, 1), false) && refused(false, counts(0, 1), false));
+        assert!(!refused(true, counts(0, 1), true) && !refused(false, counts(0, 0), false));
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! An engine joins by its fixture (see [`database`]) and one line at the end of this file.
 
+mod administration;
 mod bench;
 mod claim;
 pub(crate) mod database;
@@ -17,6 +18,7 @@ mod observe;
 mod ordering;
 pub(crate) mod postgres;
 mod prune;
+mod purge;
 mod queues;
 mod reap;
 mod row_locks;
@@ -167,6 +169,31 @@ macro_rules! contract {
             dead_jobs_go_when_their_time_is_over
             idempotency_keys_go_when_their_time_is_over
             a_full_pass_says_where_the_next_begins
+        );
+        theme!($engine, administration:
+            of_two_changes_at_once_one_is_told_to_look_again
+            a_queue_that_is_not_there_or_being_deleted_is_not_changed
+            queues_are_listed_by_name_from_a_place_on
+            a_disabled_queue_takes_no_job_and_gives_what_it_has
+            a_queue_that_is_gone_or_being_deleted_takes_no_job
+            counts_tell_the_states_apart
+            the_oldest_ready_job_is_found_whatever_its_level
+            an_empty_queue_has_no_oldest_job
+            counts_are_exact_to_ten_thousand_and_say_so_beyond
+            an_acked_job_is_kept_where_its_queue_keeps_them
+            acked_jobs_go_when_their_time_is_over
+            the_database_says_its_version
+        );
+        theme!($engine, purge:
+            a_purge_takes_the_oldest_first_in_bounded_steps
+            each_state_is_purged_apart
+            a_purged_head_frees_its_key_and_a_purged_follower_does_not
+            a_purge_leaves_what_was_enqueued_later
+            what_a_purge_would_take_is_counted_first
+            a_queue_goes_when_nothing_of_it_is_left
+            a_queue_created_anew_is_another_one
+            jobs_past_their_time_to_live_die
+            a_pass_over_old_jobs_takes_no_more_than_its_limit
         );
         theme!($engine, look:
             the_first_waiting_job_of_each_level_is_seen

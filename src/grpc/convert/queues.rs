@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     model::{Count, Failure, Invalid, JobState, QueueName, Timestamp},
-    store::engine::QueueCounts,
+    store::engine::{Attendance, QueueCounts},
     v1,
 };
 
@@ -100,8 +100,9 @@ pub(in crate::grpc) fn count(count: Count) -> v1::Count {
     v1::Count { value: count.value.try_into().unwrap_or(i64::MAX), at_least: count.at_least }
 }
 
-/// As the wire has it; what replicas say of the queue is left out.
-pub(in crate::grpc) fn queue_counts(counts: &QueueCounts) -> v1::QueueCounts {
+/// What is in a queue, and what replicas say of it, as the wire has it.
+pub(in crate::grpc) fn queue_counts(counts: &QueueCounts, attendance: &Attendance) -> v1::QueueCounts {
+    let rates = attendance.rates;
     v1::QueueCounts {
         ready: Some(count(counts.ready)),
         scheduled: Some(count(counts.scheduled)),
@@ -109,9 +110,16 @@ pub(in crate::grpc) fn queue_counts(counts: &QueueCounts) -> v1::QueueCounts {
         leased: Some(count(counts.leased)),
         dead: Some(count(counts.dead)),
         oldest_ready_age: counts.oldest_ready.map(|(_, age)| duration(age)),
-        rates: None,
-        streams: 0,
-        free_credit: 0,
+        rates: Some(v1::QueueRates {
+            enqueued: rates.enqueued,
+            leased: rates.leased,
+            acked: rates.acked,
+            retried: rates.retried,
+            expired: rates.expired,
+            dead: rates.dead,
+        }),
+        streams: u32::try_from(attendance.streams).unwrap_or(u32::MAX),
+        free_credit: attendance.free_credit,
     }
 }
 
