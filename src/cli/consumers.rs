@@ -35,7 +35,7 @@ impl Consumers {
             Ok((page.consumers, page.next_page_token))
         };
         let mut all = Vec::new();
-        pages::walk(self.limit, pages::PLAIN, ask, |consumers| {
+        pages::walk(self.limit, pages::PAGE, ask, |consumers| {
             if self.output.json {
                 return consumers.iter().try_for_each(|consumer| Output::object(&consumer::json(consumer)));
             }

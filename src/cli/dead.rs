@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use prost_types::Timestamp;
 use serde::Serialize;
+use tonic::Status;
 
 use super::{
     Exit,
@@ -145,8 +146,7 @@ impl List {
             Ok((page.jobs, page.next_page_token))
         };
         let mut all = Vec::new();
-        let largest = if payload { pages::WITH_PAYLOADS } else { pages::PLAIN };
-        pages::walk(self.show.limit, largest, ask, |jobs| {
+        pages::walk(self.show.limit, pages::PAGE, ask, |jobs| {
             if self.output.json {
                 return jobs.iter().try_for_each(|job| Output::object(&job::json(job, payload)));
             }
@@ -159,6 +159,12 @@ impl List {
         }
         Ok(Exit::Ok)
     }
+}
+
+/// Why it ended early, and what was done by then.
+fn after(status: Status, redriven: u64) -> Failed {
+    let failed = Failed::from(status);
+    if redriven == 0 { failed } else { failed.after(&format!("{redriven} jobs were redriven")) }
 }
 
 impl Redrive {
@@ -179,9 +185,8 @@ impl Redrive {
         };
         let progress = Progress::new(None, "jobs redriven");
         let (mut redriven, mut done, mut would) = (0, false, None);
-        let so_far = |failed: Failed, redriven| failed.after(&format!("{redriven} jobs were redriven"));
         let mut frames = broker.admin().redrive_dead_jobs(broker.stream(request)).await?.into_inner();
-        while let Some(frame) = frames.message().await.map_err(|status| so_far(status.into(), redriven))? {
+        while let Some(frame) = frames.message().await.map_err(|status| after(status, redriven))? {
             (redriven, done) = (frame.redriven, frame.done);
             would = frame.would_redrive.or(would);
             progress.at(redriven);

@@ -2,10 +2,8 @@
 
 use super::{broker::Failed, exit};
 
-/// Jobs of a page: an answer with so many payloads of the largest size still fits.
-pub(super) const WITH_PAYLOADS: u32 = 40;
-/// Otherwise.
-pub(super) const PLAIN: u32 = 1_000;
+/// Things of a page at most. The broker bounds the bytes of one by itself.
+pub(super) const PAGE: u32 = 1_000;
 
 /// Asks for pages of at most `largest` until there are `limit` things or no more, and says where there are more. `ask` gets a size and
 /// a page token and gives things and the next token; `each` gets the things of a page.

@@ -42,10 +42,13 @@ pub(super) fn of(failure: &Failure, id: RequestId, deadline: Option<Instant>) ->
             details.add_quota_failure_violation(subject, failure.message.as_str());
         }
         Reason::NotFound => {
-            details.set_resource_info("queue", subject, "", failure.message.as_str());
+            details.set_resource_info(failure.kind.unwrap_or("queue"), subject, "", failure.message.as_str());
         }
         Reason::QueueNotEmpty => {
             details.add_precondition_failure_violation("QUEUE_EMPTY", subject, failure.message.as_str());
+        }
+        Reason::WrongState => {
+            details.add_precondition_failure_violation("STATE", subject, failure.message.as_str());
         }
         Reason::InvalidField if failure.invalid.is_empty() => {
             // A rule of the database's own, which knows no field of ours.
@@ -78,7 +81,7 @@ fn code(reason: Reason, deadline: Option<Instant>) -> Code {
         Reason::Unimplemented => Code::Unimplemented,
         Reason::KeyReused => Code::AlreadyExists,
         Reason::CallerBudget | Reason::StreamLimit | Reason::QueueFull => Code::ResourceExhausted,
-        Reason::QueueNotEmpty => Code::FailedPrecondition,
+        Reason::QueueNotEmpty | Reason::WrongState => Code::FailedPrecondition,
         Reason::Conflict => Code::Aborted,
         Reason::Deadline => Code::DeadlineExceeded,
         Reason::OutcomeUnknown if deadline.is_some_and(|deadline| deadline <= Instant::now()) => Code::DeadlineExceeded,

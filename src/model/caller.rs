@@ -25,6 +25,11 @@ impl Caller {
         Ok(Self(name.into()))
     }
 
+    /// Whether `name` could be anybody's, the broker's own among them.
+    pub fn is_name(name: &str) -> bool {
+        is_well_formed(name)
+    }
+
     /// Who calls without saying for whom.
     pub fn unattributed() -> Self {
         Self("unattributed".into())

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::Invalid;
+use super::{Invalid, JobId};
 
 /// Whether anything happened. There is no third kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub enum Reason {
     Disabled,
     /// A queue that is to be deleted has live jobs.
     QueueNotEmpty,
+    /// The job, or its queue, is not in a state in which that can be done.
+    WrongState,
     /// More work than the lanes can take, or a statement past its time.
     Overloaded,
     /// The replica is going away.
@@ -62,7 +64,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason there is.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidField,
         Self::NotFound,
         Self::Unimplemented,
@@ -72,6 +74,7 @@ impl Reason {
         Self::QueueFull,
         Self::Disabled,
         Self::QueueNotEmpty,
+        Self::WrongState,
         Self::Overloaded,
         Self::Draining,
         Self::DatabaseUnavailable,
@@ -93,6 +96,7 @@ impl Reason {
             Self::QueueFull => "QUEUE_FULL",
             Self::Disabled => "DISABLED",
             Self::QueueNotEmpty => "QUEUE_NOT_EMPTY",
+            Self::WrongState => "WRONG_STATE",
             Self::Overloaded => "OVERLOADED",
             Self::Draining => "DRAINING",
             Self::DatabaseUnavailable => "DATABASE_UNAVAILABLE",
@@ -115,8 +119,10 @@ pub struct Failure {
     pub message: String,
     /// The fields at fault, for [`Reason::InvalidField`].
     pub invalid: Vec<Invalid>,
-    /// What the failure is about: the queue or key at fault, for reasons that name one.
+    /// What the failure is about: the queue, job or key at fault, for reasons that name one.
     pub subject: Option<String>,
+    /// What kind of thing that is, where it is not a queue or key.
+    pub kind: Option<&'static str>,
     /// When another try makes sense, where it does.
     pub retry_after: Option<Duration>,
 }
@@ -138,6 +144,7 @@ impl Failure {
             message: message.into(),
             invalid: Vec::new(),
             subject: None,
+            kind: None,
             retry_after,
         }
     }
@@ -156,6 +163,14 @@ impl Failure {
     /// A bug of ours: nobody knows what happened.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { outcome: Outcome::Unknown, ..Self::not_applied(Reason::Internal, message) }
+    }
+
+    /// The job that the failure is about.
+    #[must_use]
+    pub fn about_job(mut self, job: JobId) -> Self {
+        self.subject = Some(job.to_string());
+        self.kind = Some("job");
+        self
     }
 
     /// The queue or key that the failure is about.

@@ -106,7 +106,9 @@ fn a_queue_falls_behind_and_an_operator_puts_it_right_without_losing_a_job() {
         "--exec",
         &command,
     ]);
-    operator.until("two are held", |counts| counts["leased"] == 2 && counts["streams"] == 1);
+    operator.until("the worker is full", |counts| {
+        counts["leased"] == 2 && counts["streams"] == 1 && counts["free_credit"] == 0 && counts["rates"]["enqueued"] != 0.0
+    });
     operator.think("the shop says that nothing is being packed");
     operator.run("queue list").ok();
     operator.run("consumers orders").ok();

@@ -23,8 +23,8 @@ use crate::{
     v1::{queue_admin_service_client::QueueAdminServiceClient, queue_service_client::QueueServiceClient},
 };
 
-/// Largest answer: a page of jobs with their payloads.
-const MAX_ANSWER: usize = 64 << 20;
+/// Largest answer: a page of jobs with their payloads, or a frame with the largest job.
+const MAX_ANSWER: usize = 16 << 20;
 
 /// Which broker is meant, and who calls. The same for all commands that speak to one.
 #[derive(Debug, Clone, Args)]

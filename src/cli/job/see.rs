@@ -115,8 +115,7 @@ impl List {
             Ok((page.jobs, page.next_page_token))
         };
         let mut all = Vec::new();
-        let largest = if self.payload { pages::WITH_PAYLOADS } else { pages::PLAIN };
-        pages::walk(self.limit, largest, ask, |jobs| {
+        pages::walk(self.limit, pages::PAGE, ask, |jobs| {
             if self.output.json {
                 return jobs.iter().try_for_each(|job| Output::object(&job::json(job, self.payload)));
             }

@@ -32,7 +32,8 @@ pub(super) struct Lease {
     /// Lease at most so many jobs, then end
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Wait for further jobs where there is none; without it the command ends once nothing is ready
+    /// Wait for further jobs where there is none; without it the command ends once nothing is ready; a paused queue is
+    /// waited for
     #[arg(long)]
     follow: bool,
     /// Ack each job once it is printed

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 use serde::Serialize;
+use tonic::Status;
 
 use crate::{
     cli::{
@@ -109,10 +110,8 @@ impl Purge {
         }
         let progress = Progress::new(None, "jobs removed");
         let (mut removed, mut done) = (0, false);
-        let so_far = |failed: Failed, removed| failed.after(&format!("{removed} jobs were removed"));
-        let answer = broker.admin().purge_queue(broker.stream(self.request(false))).await?;
-        let mut frames = answer.into_inner();
-        while let Some(frame) = frames.message().await.map_err(|status| so_far(status.into(), removed))? {
+        let mut frames = broker.admin().purge_queue(broker.stream(self.request(false))).await?.into_inner();
+        while let Some(frame) = frames.message().await.map_err(|status| after(status, removed))? {
             (removed, done) = (frame.removed, frame.done);
             progress.at(removed);
         }
@@ -149,14 +148,19 @@ impl Delete {
         let (mut removed, mut done) = (0, false);
         let request = DeleteQueueRequest { queue: self.queue.clone(), purge: self.purge };
         let mut frames = broker.admin().delete_queue(broker.stream(request)).await?.into_inner();
-        let so_far = |failed: Failed, removed| failed.after(&format!("{removed} jobs were removed"));
-        while let Some(frame) = frames.message().await.map_err(|status| so_far(status.into(), removed))? {
+        while let Some(frame) = frames.message().await.map_err(|status| after(status, removed))? {
             (removed, done) = (frame.removed, frame.done);
             progress.at(removed);
         }
         drop(progress);
         end(self.output, &self.queue, removed, done)
     }
+}
+
+/// Why it ended early, and what was done by then.
+fn after(status: Status, removed: u64) -> Failed {
+    let failed = Failed::from(status);
+    if removed == 0 { failed } else { failed.after(&format!("{removed} jobs were removed")) }
 }
 
 /// Prints what was removed. A stream that ends before its last frame has not done all.

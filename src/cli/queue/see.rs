@@ -44,7 +44,7 @@ impl List {
             Ok((page.queues, page.next_page_token))
         };
         let mut all = Vec::new();
-        pages::walk(self.limit, if include_counts { COUNTED } else { pages::PLAIN }, ask, |queues| {
+        pages::walk(self.limit, if include_counts { COUNTED } else { pages::PAGE }, ask, |queues| {
             if self.output.json {
                 return queues.iter().try_for_each(|queue| Output::object(&queue::json(queue)));
             }

@@ -1,6 +1,8 @@
 //! `QueueAdminService`: what operators see and steer.
 
 mod broker;
+mod consumers;
+mod dead;
 mod deletion;
 mod jobs;
 mod purge;
@@ -106,7 +108,7 @@ impl v1::queue_admin_service_server::QueueAdminService for AdminApi {
         request: Request<v1::CancelJobRequest>,
     ) -> Result<Response<v1::CancelJobResponse>, Status> {
         let (unary, call) = Unary::of(&request);
-        unary.answer(self.do_cancel_job(&call, request.get_ref()).await)
+        unary.answer(self.do_cancel_job(&call, &request).await)
     }
 
     async fn run_job_now(
@@ -114,7 +116,7 @@ impl v1::queue_admin_service_server::QueueAdminService for AdminApi {
         request: Request<v1::RunJobNowRequest>,
     ) -> Result<Response<v1::RunJobNowResponse>, Status> {
         let (unary, call) = Unary::of(&request);
-        unary.answer(self.do_run_job_now(&call, request.get_ref()).await)
+        unary.answer(self.do_run_job_now(&call, &request).await)
     }
 
     async fn list_dead_jobs(
@@ -130,7 +132,7 @@ impl v1::queue_admin_service_server::QueueAdminService for AdminApi {
         request: Request<v1::RedriveDeadJobsRequest>,
     ) -> Result<Response<Self::RedriveDeadJobsStream>, Status> {
         let (unary, call) = Unary::of(&request);
-        unary.answer(self.do_redrive_dead_jobs(&call, request.get_ref()).await)
+        unary.answer(self.do_redrive_dead_jobs(&call, &request).await)
     }
 
     async fn list_consumers(

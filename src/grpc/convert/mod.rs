@@ -3,9 +3,12 @@
 //! Everything that a client sends is checked here, before anything runs. All faults of a request are found together, up to
 //! [`faults::Faults::AT_MOST`], each with the path of its field.
 
+mod consumers;
+mod dead;
 mod enqueue;
 mod faults;
 mod frame;
+mod jobs;
 mod lease;
 mod limits;
 mod nack;
@@ -18,8 +21,11 @@ mod time;
 mod tokens;
 
 pub(super) use self::{
+    consumers::{consumer, consumers_page, next_consumers},
+    dead::{Redrive, dead_page, next_dead, redrive_spec},
     enqueue::{enqueued, new_jobs},
     frame::frame,
+    jobs::{cancelled, job, job_id, job_ids, jobs_page, next_jobs, wait},
     lease::{Origin, stream_spec},
     limits::broker_limits,
     nack::nack_items,

@@ -80,6 +80,13 @@ pub(super) fn instant(field: &str, sent: &prost_types::Timestamp) -> Result<Time
     Ok(Timestamp(micros).max(Timestamp::BEGINNING))
 }
 
+/// The same, rounded up to the next microsecond: a bound that lies between two belongs to the later one.
+pub(super) fn instant_after(field: &str, sent: &prost_types::Timestamp) -> Result<Timestamp, Invalid> {
+    let whole = instant(field, sent)?;
+    let part = i64::from(sent.nanos % 1_000 != 0 && whole > Timestamp::BEGINNING);
+    Ok(Timestamp(whole.0 + part))
+}
+
 /// As the wire has it.
 pub(super) fn timestamp(instant: Timestamp) -> prost_types::Timestamp {
     let nanos = i32::try_from(instant.0.rem_euclid(1_000_000) * 1_000).unwrap_or(0); // below a second by the remainder
