@@ -24,8 +24,8 @@ use crate::{
     http::{HttpServer, Probes},
     store::{Store, error::EngineError},
     telemetry::{
-        Metrics,
-        metrics::{LanesReading, MetricsError, PassReading, StreamsReading},
+        Metrics, Telemetry,
+        metrics::{LanesReading, PassReading, StreamsReading},
     },
     upkeep::{PassCounts, Upkeep},
 };
@@ -40,6 +40,7 @@ pub struct App {
     store: Store,
     dispatch: Dispatch,
     upkeep: Upkeep,
+    telemetry: Telemetry,
     watching: Watching,
     /// Cancelled when the drain begins.
     draining: CancellationToken,
@@ -49,6 +50,7 @@ pub struct App {
     calls: JoinSet<()>,
     /// The second port and what keeps readiness up to date. They answer until the end.
     probes: JoinSet<()>,
+    /// For all but the last telemetry, which has a bound of its own.
     drain_timeout: Duration,
 }
 
@@ -68,18 +70,15 @@ pub enum StartError {
     /// The database cannot be used as it is configured.
     #[error(transparent)]
     Database(#[from] EngineError),
-    /// Metrics cannot be exported.
-    #[error(transparent)]
-    Metrics(#[from] MetricsError),
 }
 
 impl App {
     /// Starts a broker. Does not wait for a database server.
-    pub async fn start(config: &Config) -> Result<Self, StartError> {
-        let metrics = Metrics::new(&config.callers.names, config.callers.with_text)?;
+    pub async fn start(config: &Config, telemetry: Telemetry) -> Result<Self, StartError> {
+        let metrics = telemetry.metrics().clone();
         let (server, grpc) = bind_grpc(config).await?;
         let (second, http) = bind_http(config).await?;
-        let store = Store::start(database::open(config).await?, options::store(config, &metrics));
+        let store = Store::start(database::open(config).await?, options::store(config, &telemetry));
         let dispatch = Dispatch::start(store.clone(), options::dispatch(config), database::replica_name(config));
         let upkeep = Upkeep::start(store.clone(), dispatch.clone(), options::upkeep(config));
         let (observer, watching) = Observer::start(&store, options::sampler(config));
@@ -87,15 +86,28 @@ impl App {
 
         let (draining, kill, ready) = (CancellationToken::new(), CancellationToken::new(), store.availability());
         let (api, health) =
-            Api::new(store.clone(), dispatch.clone(), observer, options::api(config, &metrics), ready.clone()).await;
+            Api::new(store.clone(), dispatch.clone(), observer, options::api(config, &telemetry), ready.clone()).await;
         let (mut calls, mut probes) = (JoinSet::new(), JoinSet::new());
         calls.spawn(server.run(api, draining.clone(), kill.clone()));
         probes.spawn(health.run(draining.clone()));
         probes.spawn(readiness::tell(ready.clone(), draining.clone()));
         let answers = Probes { ready, draining: draining.clone(), registry: metrics.registry().clone() };
         probes.spawn(second.run(answers, kill.clone()));
-        let drain_timeout = config.server.drain_timeout;
-        Ok(Self { grpc, http, store, dispatch, upkeep, watching, draining, kill, calls, probes, drain_timeout })
+        let drain_timeout = options::for_jobs(config);
+        Ok(Self {
+            grpc,
+            http,
+            store,
+            dispatch,
+            upkeep,
+            telemetry,
+            watching,
+            draining,
+            kill,
+            calls,
+            probes,
+            drain_timeout,
+        })
     }
 
     /// Where gRPC is served.
@@ -129,6 +141,10 @@ impl App {
         }
         let last = async { while self.probes.join_next().await.is_some() {} };
         tokio::select! { () = last => {} () = sleep(LAST_BREATH) => {} }
+        if drained {
+            tracing::info!("drained");
+        }
+        tokio::select! { () = self.telemetry.flush(Duration::MAX) => {} () = hurry.cancelled() => {} }
         drained
     }
 }
@@ -151,6 +167,7 @@ async fn bind_http(config: &Config) -> Result<(HttpServer, SocketAddr), StartErr
 fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch, upkeep: &Upkeep, observer: &Observer) {
     let observer = observer.clone();
     metrics.watch_database(move || observer.reading());
+    metrics.watch_queues(upkeep.queues());
     let passes = upkeep.reader();
     metrics.watch_upkeep(move || {
         let reading = |(pass, counts): (_, PassCounts)| PassReading {
@@ -164,10 +181,16 @@ fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch, upkeep: &Upkeep,
     let (store, dispatch) = (store.clone(), dispatch.clone());
     metrics.watch_lanes(move || {
         let (used, idle) = store.lanes();
-        LanesReading { used: used as u64, idle: idle as u64, waiting: store.waiting() as u64 }
+        let waiting = store.waiting_by_caller().into_iter().map(|(caller, count)| (caller, count as u64)).collect();
+        LanesReading { used: used as u64, idle: idle as u64, max: store.lanes_at_most() as u64, waiting }
     });
     metrics.watch_streams(move || {
         let streams = dispatch.streams();
-        StreamsReading { streams: streams.streams as u64, outstanding: streams.outstanding as u64 }
+        StreamsReading {
+            streams: streams.streams as u64,
+            credit: streams.credit as u64,
+            outstanding: streams.outstanding as u64,
+            unsent_bytes: streams.unsent_bytes as u64,
+        }
     });
 }

@@ -12,7 +12,7 @@ use crate::{
         postgres::{PostgresEngine, PostgresOptions, notices},
         sqlite::{SqliteEngine, SqliteFile, SqliteOptions},
     },
-    telemetry::logging::ExtraLayer,
+    telemetry::{Telemetry, TelemetryError, logging::ExtraLayer},
 };
 
 /// File of the embedded database in the data directory.
@@ -21,6 +21,13 @@ const FILE: &str = "leasehold.db";
 /// What an engine must hear of its driver's events, to know what an answer means.
 pub fn log_layers() -> Vec<ExtraLayer> {
     vec![Box::new(notices::layer())]
+}
+
+/// Metrics, spans and what sends them. On a runtime.
+pub fn telemetry(config: &Config) -> Result<Telemetry, TelemetryError> {
+    let named = config.named_callers();
+    let callers = (named.as_slice(), config.callers.with_text);
+    Telemetry::start(&config.telemetry, callers, &replica_name(config), config.broker.log_level)
 }
 
 /// Opens it. A server is not waited for; the embedded database is taken for this process alone.
@@ -50,14 +57,14 @@ fn postgres(config: &Config, url: &SecretString) -> Result<PostgresEngine, Engin
         lock_timeout: config.lanes.lock_timeout,
         allow_lossy: config.broker.allow_lossy,
         callers_with_text: config.callers.with_text,
-        configured_callers: config.callers.names.clone(),
+        configured_callers: config.named_callers(),
     })
 }
 
 async fn embedded(config: &Config, path: PathBuf) -> Result<Arc<dyn Engine>, EngineError> {
     let options = SqliteOptions {
         callers_with_text: config.callers.with_text,
-        configured_callers: config.callers.names.clone(),
+        configured_callers: config.named_callers(),
         ..SqliteOptions::new(path)
     };
     Ok(Arc::new(SqliteEngine::open(options).await?))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::database;
 use crate::{
     config::{Config, Database},
     connections::SamplerOptions,
@@ -9,7 +10,7 @@ use crate::{
     grpc::{ApiOptions, ServerOptions},
     http::HttpOptions,
     store::{LaneOptions, LineOptions, StoreOptions, engine::NewQueues},
-    telemetry::Metrics,
+    telemetry::Telemetry,
     upkeep::UpkeepOptions,
 };
 
@@ -17,7 +18,7 @@ use crate::{
 const FOR_THE_LANES: Duration = Duration::from_secs(1);
 
 /// The store's. The embedded database migrates itself.
-pub(super) fn store(config: &Config, metrics: &Metrics) -> StoreOptions {
+pub(super) fn store(config: &Config, telemetry: &Telemetry) -> StoreOptions {
     let lanes = &config.lanes;
     let embedded = !matches!(config.broker.database_url, Database::Postgres(_));
     StoreOptions {
@@ -42,8 +43,13 @@ pub(super) fn store(config: &Config, metrics: &Metrics) -> StoreOptions {
         queue_refresh: config.queues.refresh_interval,
         purge_step: config.queues.purge_step,
         ledger_callers: config.callers.in_ledger,
+        named_callers: config.named_callers(),
+        budgets: config.budgets.clone(),
+        budgets_at_most: config.callers.with_budget,
         absent_after: config.upkeep.presence_absent,
-        metrics: Some(metrics.clone()),
+        metrics: Some(telemetry.metrics().clone()),
+        spans: telemetry.spans().clone(),
+        slow_hold: config.telemetry.slow_hold,
         ..StoreOptions::default()
     }
 }
@@ -75,6 +81,9 @@ pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
         arrivals_interval: upkeep.arrivals_interval,
         expiry_interval: upkeep.expiry_interval,
         pruner_interval: upkeep.prune_interval,
+        budget_interval: config.callers.budget_refresh,
+        census_interval: config.telemetry.queues_interval,
+        census_queues: config.telemetry.queues,
         presence_interval: upkeep.presence_interval,
         step: upkeep.batch,
         floors: config.broker.claim_cursor,
@@ -99,13 +108,16 @@ pub(super) fn sampler(config: &Config) -> SamplerOptions {
 }
 
 /// Those of calls.
-pub(super) fn api(config: &Config, metrics: &Metrics) -> ApiOptions {
+pub(super) fn api(config: &Config, telemetry: &Telemetry) -> ApiOptions {
     let server = &config.server;
     ApiOptions {
         limits: config.request_limits(),
         request_deadline: server.request_deadline,
         request_bytes: server.request_bytes,
-        metrics: Some(metrics.clone()),
+        replica: database::replica_name(config),
+        watchers: config.callers.watchers,
+        metrics: Some(telemetry.metrics().clone()),
+        spans: telemetry.spans().clone(),
         ..ApiOptions::default()
     }
 }
@@ -134,5 +146,11 @@ pub(super) fn http(config: &Config) -> HttpOptions {
 }
 
 fn for_calls(config: &Config) -> Duration {
-    config.server.drain_timeout.saturating_sub(FOR_THE_LANES)
+    for_jobs(config).saturating_sub(FOR_THE_LANES)
+}
+
+/// What of the drain's time is for everything but telemetry.
+pub(super) fn for_jobs(config: &Config) -> Duration {
+    let flush = config.telemetry.otlp_endpoint.as_ref().map_or(Duration::ZERO, |_| config.telemetry.flush_timeout);
+    config.server.drain_timeout.saturating_sub(flush)
 }

@@ -59,7 +59,16 @@ fn table(chosen: &BTreeMap<String, Chosen>) -> String {
         writeln!(table, "{:<30} {:<24} {origin}", option.key, if value.is_empty() { "-" } else { value })
             .expect("writing to a String cannot fail");
     }
+    for (key, Chosen { origin, text }) in chosen.iter().filter(|(key, _)| is_of_one_caller(key)) {
+        writeln!(table, "{key:<30} {:<24} {}", text.as_deref().unwrap_or("(not shown)"), origin.place(key))
+            .expect("writing to a String cannot fail");
+    }
     table
+}
+
+/// An option that is there once for each caller.
+fn is_of_one_caller(key: &str) -> bool {
+    Config::sections().iter().flat_map(|section| &section.options).all(|option| option.key != *key)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! public API: [`broker`] is how they reach it and how calls fail, [`output`] is how they print.
 
 mod broker;
+mod budget;
 mod completions;
 mod config;
 mod consumers;
@@ -14,6 +15,7 @@ mod doctor;
 mod enqueue;
 mod exit;
 mod flag;
+mod holds;
 mod job;
 mod lease;
 mod migrate;

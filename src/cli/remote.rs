@@ -3,8 +3,8 @@
 use clap::Subcommand;
 
 use super::{
-    Exit, broker::Failed, consumers::Consumers, dead::Dead, enqueue::Enqueue, job::JobCommand, lease::Lease,
-    ping::Ping, queue::QueueCommand, run_to_end, settle,
+    Exit, broker::Failed, budget::Budget, consumers::Consumers, dead::Dead, enqueue::Enqueue, holds::Holds,
+    job::JobCommand, lease::Lease, ping::Ping, queue::QueueCommand, run_to_end, settle,
 };
 
 #[derive(Debug, Subcommand)]
@@ -30,6 +30,10 @@ pub(super) enum Remote {
     Dead(Dead),
     /// List the streams that lease jobs, on all replicas
     Consumers(Consumers),
+    /// Show which callers hold the database connections, like top
+    Holds(Holds),
+    /// Cap what a caller may have of the database connections
+    Budget(Budget),
     /// Ask the broker who it is
     Ping(Ping),
 }
@@ -51,6 +55,8 @@ impl Remote {
             Self::Job(job) => job.run().await,
             Self::Dead(dead) => dead.run().await,
             Self::Consumers(consumers) => consumers.run().await,
+            Self::Holds(holds) => holds.run().await,
+            Self::Budget(budget) => budget.run().await,
             Self::Ping(ping) => ping.run().await,
         }
     }

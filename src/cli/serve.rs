@@ -26,14 +26,20 @@ pub(super) fn run(matches: &ArgMatches) -> Exit {
 }
 
 async fn serve(config: &Config) -> Exit {
-    if let Err(error) = logging::start(config.broker.log_format, config.broker.log_level, database::log_layers()) {
+    let mut telemetry = match database::telemetry(config) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return exit::fail(&error),
+    };
+    let mut listeners = database::log_layers();
+    listeners.extend(telemetry.take_log_layer());
+    if let Err(error) = logging::start(config.broker.log_format, config.broker.log_level, listeners) {
         return exit::fail(&error);
     }
     let mut signals = match Signals::listen() {
         Ok(signals) => signals,
         Err(error) => return exit::fail(&format_args!("signals cannot be heard: {error}")),
     };
-    let app = match App::start(config).await {
+    let app = match App::start(config, telemetry).await {
         Ok(app) => app,
         Err(error) => {
             tracing::error!(%error, "the broker cannot start");
@@ -60,10 +66,5 @@ async fn serve(config: &Config) -> Exit {
             hurry.cancel();
         }
     }));
-    if app.drain(hurry).await {
-        tracing::info!("drained");
-        Exit::Ok
-    } else {
-        Exit::Failure
-    }
+    if app.drain(hurry).await { Exit::Ok } else { Exit::Failure }
 }

@@ -9,10 +9,15 @@ use super::{
     declared::Declared,
     fault::{Fault, Origin},
     kind::{Given, Kind},
+    sections::budget,
 };
+use crate::model::Caller;
 
 /// A variable of the environment; no value where it is not valid text.
 pub type Variable = (String, Option<String>);
+
+/// The section whose sections are named after callers.
+const CALLERS: &str = "callers";
 
 /// Variables that steer the reading itself, or the commands that speak to a broker, and are no options.
 const OWN_VARIABLES: [&str; 3] = ["LEASEHOLD_CONFIG", "LEASEHOLD_ADDRESS", "LEASEHOLD_CALLER"];
@@ -36,6 +41,8 @@ pub(super) struct Layers {
     /// In rising order of precedence.
     given: BTreeMap<String, Vec<(Origin, Given)>>,
     chosen: BTreeMap<String, Chosen>,
+    /// Callers with a section of their own.
+    named: BTreeSet<Caller>,
     faulty: BTreeSet<String>,
     faults: Vec<Fault>,
 }
@@ -48,6 +55,7 @@ impl Layers {
             sections: declared.iter().map(|option| option.section).filter(|name| !name.is_empty()).collect(),
             given: BTreeMap::new(),
             chosen: BTreeMap::new(),
+            named: BTreeSet::new(),
             faulty: BTreeSet::new(),
             faults: Vec::new(),
         }
@@ -69,7 +77,12 @@ impl Layers {
             match value {
                 toml::Value::Table(section) if self.sections.contains(name.as_str()) => {
                     for (option, value) in section {
-                        self.add_file_value(&origin, &format!("{name}.{option}"), &value);
+                        match value {
+                            toml::Value::Table(options) if name == CALLERS => {
+                                self.add_caller(&origin, &option, options);
+                            }
+                            value => self.add_file_value(&origin, &format!("{name}.{option}"), &value),
+                        }
                     }
                 }
                 toml::Value::Table(_) if !self.keys.contains(&name) => {
@@ -77,6 +90,27 @@ impl Layers {
                     self.fault(origin.place(&format!("[{name}]")), rule);
                 }
                 value => self.add_file_value(&origin, &name, &value),
+            }
+        }
+    }
+
+    /// Takes a section of the file that is about one caller.
+    fn add_caller(&mut self, origin: &Origin, name: &str, options: toml::Table) {
+        let place = format!("[{CALLERS}.{name}]");
+        match Caller::with_budget(name) {
+            Ok(caller) => drop(self.named.insert(caller)),
+            Err(invalid) => return self.fault(origin.place(&place), format!("is no caller: {}", invalid.rule)),
+        }
+        for (option, value) in options {
+            let key = format!("{CALLERS}.{name}.{option}");
+            if !budget::KEYS.contains(&option.as_str()) {
+                let rule = no_such("option", nearest(&option, budget::KEYS.into_iter()));
+                self.fault(origin.place(&key), rule);
+                continue;
+            }
+            match scalar(&value) {
+                Some(text) => self.say(&key, origin.clone(), Given::One(text)),
+                None => self.refuse(&key, origin, "must be a text or a number".into()),
             }
         }
     }
@@ -93,7 +127,7 @@ impl Layers {
         match given {
             Some(given) => self.say(key, origin.clone(), given),
             None => {
-                self.refuse(key, origin, "must be a text, a whole number, true or false, or a list of texts".into());
+                self.refuse(key, origin, "must be a text, a number, true or false, or a list of texts".into());
             }
         }
     }
@@ -103,6 +137,11 @@ impl Layers {
         for (name, value) in variables {
             let others = OWN_VARIABLES.contains(&name.as_str()) || name.starts_with(JOB_VARIABLES);
             if !name.starts_with("LEASEHOLD_") || others {
+                continue;
+            }
+            if let (Some((caller, key)), Some(value)) = (caller_option(name), value) {
+                self.named.insert(caller);
+                self.say(&key, Origin::Environment, Given::One(value.clone()));
                 continue;
             }
             let known = self.keys.iter().find(|key| Origin::Environment.place(key) == *name).cloned();
@@ -124,6 +163,11 @@ impl Layers {
         for (key, value) in flags {
             self.say(key, Origin::Flag, Given::One(value.clone()));
         }
+    }
+
+    /// Callers with a section of their own.
+    pub(super) fn named_callers(&self) -> impl Iterator<Item = &Caller> {
+        self.named.iter()
     }
 
     fn say(&mut self, key: &str, origin: Origin, given: Given) {
@@ -180,6 +224,7 @@ fn scalar(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
         toml::Value::Boolean(yes) => Some(yes.to_string()),
         _ => None,
     }
@@ -195,6 +240,18 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// The caller that a variable speaks of, and the key of its option.
+fn caller_option(variable: &str) -> Option<(Caller, String)> {
+    let rest = variable.strip_prefix("LEASEHOLD_CALLERS_")?;
+    budget::KEYS.into_iter().find_map(|option| {
+        let name = rest.strip_suffix(&format!("_{}", option.to_ascii_uppercase()))?;
+        let is_upper = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+        let caller = Caller::with_budget(&name.to_ascii_lowercase()).ok().filter(|_| is_upper)?;
+        let key = format!("{CALLERS}.{caller}.{option}");
+        Some((caller, key))
+    })
 }
 
 /// Kubernetes sets such variables in every container beside a service called `leasehold`, unless told not to.

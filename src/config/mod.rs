@@ -5,7 +5,7 @@
 //! each with the place where it was said, before a socket is opened.
 //!
 //! To add an option: one line in its section, a rule in `rules.rs` where it depends on another, and
-//! `leasehold config docs > docs/configuration.md`.
+//! `leasehold config docs > docs/configuration.md`. Sections that are there once for each caller are in `sections/budget.rs`.
 
 mod declared;
 mod fault;
@@ -28,8 +28,12 @@ pub use self::{
 use self::{
     declared::Section,
     layers::Layers,
-    sections::{Broker, Callers, Lanes, Queues, RequestLimits, SamplerSection, ServerSection, Streams, UpkeepSection},
+    sections::{
+        Broker, Callers, Lanes, Queues, RequestLimits, SamplerSection, ServerSection, Streams, TelemetrySection,
+        UpkeepSection, budget,
+    },
 };
+use crate::model::{Budget, Caller};
 
 /// All options of the broker.
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ pub struct Config {
     pub broker: Broker,
     /// Business processes.
     pub callers: Callers,
+    /// Budgets of single callers.
+    pub budgets: Vec<(Caller, Budget)>,
     /// Lanes and the line before them.
     pub lanes: Lanes,
     /// Lease streams and claims.
@@ -52,6 +58,8 @@ pub struct Config {
     pub upkeep: UpkeepSection,
     /// The look at the database's connections.
     pub sampler: SamplerSection,
+    /// What the broker tells about itself.
+    pub telemetry: TelemetrySection,
 }
 
 /// What a run of the program was told, besides defaults.
@@ -91,7 +99,13 @@ impl Config {
             about::<Queues>(),
             about::<UpkeepSection>(),
             about::<SamplerSection>(),
+            about::<TelemetrySection>(),
         ]
+    }
+
+    /// Sections of which there may be several, each with a name of its own in the place of the last part.
+    pub fn named_sections() -> Vec<SectionAbout> {
+        vec![SectionAbout { name: budget::NAME, about: budget::ABOUT, options: budget::declared() }]
     }
 
     /// The configuration that `sources` add up to, with what was decided for each option that anybody spoke about; or everything
@@ -114,6 +128,7 @@ impl Config {
         let config = Self {
             broker: Broker::read(&mut layers),
             callers: Callers::read(&mut layers),
+            budgets: budget::read(&mut layers),
             lanes: Lanes::read(&mut layers),
             streams: Streams::read(&mut layers),
             server: ServerSection::read(&mut layers),
@@ -121,6 +136,7 @@ impl Config {
             queues: Queues::read(&mut layers),
             upkeep: UpkeepSection::read(&mut layers),
             sampler: SamplerSection::read(&mut layers),
+            telemetry: TelemetrySection::read(&mut layers),
         };
         rules::check(&config, &mut layers);
         let (chosen, faults) = layers.finish();

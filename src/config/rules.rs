@@ -74,18 +74,29 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         "the first must not be larger than the second, or clients wait where they would be told",
     );
     layers.require(
-        config.upkeep.presence_interval * 2 <= config.upkeep.presence_absent,
-        &["upkeep.presence_interval", "upkeep.presence_absent"],
-        "the second must be at least twice the first, or replicas that are there are taken for gone",
-    );
-    layers.require(
         config.sampler.interval <= config.sampler.quiet_interval,
         &["sampler.interval", "sampler.quiet_interval"],
         "the first must not be longer than the second",
     );
     layers.require(
-        config.callers.names.len() <= config.callers.with_text,
+        config.upkeep.presence_interval * 2 <= config.upkeep.presence_absent,
+        &["upkeep.presence_interval", "upkeep.presence_absent"],
+        "the second must be at least twice the first, or replicas that are there are taken for gone",
+    );
+    layers.require(
+        config.named_callers().len() <= config.callers.with_text,
         &["callers.names", "callers.with_text"],
-        "the first must not name more callers than the second allows",
+        "the first, with the callers that have a section of their own, must not name more than the second allows",
+    );
+    let telemetry = &config.telemetry;
+    layers.require(
+        telemetry.otlp_endpoint.is_none() || telemetry.flush_timeout * 2 <= config.server.drain_timeout,
+        &["telemetry.flush_timeout", "server.drain_timeout"],
+        "the first must be half of the second at most, or nothing is left of the drain for jobs and calls",
+    );
+    layers.require(
+        telemetry.batch <= telemetry.queue,
+        &["telemetry.batch", "telemetry.queue"],
+        "the first must not be larger than the second",
     );
 }

@@ -7,6 +7,7 @@ use super::{
     kind::Given,
     sections::{LogFormat, LogLevel},
 };
+use crate::model::Share;
 
 fn file(text: &str) -> NamedTempFile {
     let mut file = NamedTempFile::new().expect("a temporary file");
@@ -208,4 +209,63 @@ fn the_reference_page_is_what_the_declarations_say() {
         page == super::reference(),
         "docs/configuration.md is stale: leasehold config docs > docs/configuration.md"
     );
+}
+
+#[test]
+fn a_section_named_after_a_caller_is_its_budget() {
+    let toml = "[callers]\nnames = [\"mail\"]\n[callers.checkout]\nmax_lanes = 2\nmax_wait = \"300ms\"\nshare = 0.25\n\
+                [callers.\"eu.search\"]\nshare = 1\n[callers.unattributed]\nmax_lanes = 1";
+    let config = load(
+        toml,
+        &[("LEASEHOLD_CALLERS_BULK_IMPORT_MAX_LANES", "3"), ("LEASEHOLD_CALLERS_CHECKOUT_SHARE", "0.5")],
+        &[],
+    )
+    .expect("fine");
+    let shown: Vec<_> = config
+        .budgets
+        .iter()
+        .map(|(caller, is)| {
+            (caller.as_str(), is.max_lanes, is.max_wait.as_millis(), is.share.map(Share::in_millionths))
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("bulk_import", Some(3), 1_000, None),
+            ("checkout", Some(2), 300, Some(500_000)),
+            ("eu.search", None, 1_000, Some(1_000_000)),
+            ("unattributed", Some(1), 1_000, None),
+        ]
+    );
+    let named: Vec<_> = config.named_callers().iter().map(ToString::to_string).collect();
+    assert_eq!(named, ["bulk_import", "checkout", "eu.search", "mail"], "each of them has series of its own");
+}
+
+#[test]
+fn faults_of_a_callers_budget_name_caller_and_option() {
+    let text = faults(
+        "[callers.checkout]\nmax_lanes = 0\nmax_wait = \"2m\"\nshare = 1.5\nmax_lane = 1\n\
+         [callers.\"leasehold.reaper\"]\nmax_lanes = 1\n[callers.Shop]\n[callers.other]\n[lanes.checkout]\ncount = 1",
+        &[
+            ("LEASEHOLD_CALLERS_MAIL_SHARE", "0"),
+            ("LEASEHOLD_CALLERS_OTHER_MAX_LANES", "1"),
+            ("LEASEHOLD_CALLERS_A_MAX_LANE", "1"),
+        ],
+        &[],
+    );
+    for fault in [
+        "callers.checkout.max_lanes: must be a whole number from 1 to 10000, and is '0'",
+        "callers.checkout.max_wait: must be a length of time from 1ms to 1m",
+        "callers.checkout.share: must be a number above 0 to 1, and is '1.5'",
+        "callers.checkout.max_lane: is no option; did you mean max_lanes?",
+        "[callers.leasehold.reaper]: is no caller: the broker's own callers",
+        "[callers.Shop]: is no caller: must match",
+        "[callers.other]: is no caller",
+        "lanes.checkout: is no option",
+        "LEASEHOLD_CALLERS_MAIL_SHARE: must be a number above 0 to 1, and is '0'",
+        "LEASEHOLD_CALLERS_OTHER_MAX_LANES: is no option",
+        "LEASEHOLD_CALLERS_A_MAX_LANE: is no option",
+    ] {
+        assert!(text.contains(fault), "{fault}\n\n{text}");
+    }
 }

@@ -1,7 +1,9 @@
 //! The configuration as values of the model.
 
+use std::collections::BTreeSet;
+
 use super::Config;
-use crate::model::{Backoff, Limits, QueueSettings};
+use crate::model::{Backoff, Caller, Limits, QueueSettings};
 
 impl Config {
     /// Bounds on what one request may hold.
@@ -20,6 +22,15 @@ impl Config {
             max_attempts: limits.max_attempts,
             error_bytes: limits.error_bytes,
         }
+    }
+
+    /// Callers that somebody named, for their series or for their budget: they always have a comment text, a place in the
+    /// ledger and series of their own.
+    pub fn named_callers(&self) -> Vec<Caller> {
+        let with_budget =
+            self.budgets.iter().map(|(caller, _)| caller).filter(|caller| **caller != Caller::unattributed());
+        let named: BTreeSet<&Caller> = self.callers.names.iter().chain(with_budget).collect();
+        named.into_iter().cloned().collect()
     }
 
     /// Settings of a queue that comes into being with its first job.

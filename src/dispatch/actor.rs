@@ -1,6 +1,6 @@
 //! The one task that owns the desk: brings it the news, does what it asks for.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use futures_util::{FutureExt, future::join_all};
 use tokio::{
@@ -16,8 +16,8 @@ use super::{
     desk::{Act, Desk, Done},
 };
 use crate::{
-    model::Failure,
-    store::{Store, engine::Wake},
+    model::{Caller, Failure},
+    store::{BudgetList, Store, engine::Wake},
 };
 
 /// Wake-ups taken in before one turn.
@@ -29,11 +29,16 @@ pub(super) async fn run(mut desk: Desk, store: Store, shared: Arc<Shared>, stop:
     let mut availability = store.availability();
     let mut news = News { available: Some(*availability.borrow_and_update()), ..News::default() };
     let mut availability = Some(availability);
+    let mut budgets = store.budgets();
+    desk.set_claims_at_most(claims_at_most(&budgets.borrow_and_update()));
     let mut works: JoinSet<Done> = JoinSet::new();
     loop {
         let now = Instant::now();
         if let Some(available) = news.available.take() {
             desk.set_available(available, now);
+        }
+        if budgets.has_changed().is_ok_and(|changed| changed) {
+            desk.set_claims_at_most(claims_at_most(&budgets.borrow_and_update()));
         }
         if shared.inbox.is_draining() && !desk.is_draining() {
             desk.drain();
@@ -58,6 +63,13 @@ pub(super) async fn run(mut desk: Desk, store: Store, shared: Arc<Shared>, stop:
         news.gather(&mut works, wakes.as_mut());
     }
     shared.done.cancel();
+}
+
+/// Claims that callers with a budget of lanes may have under way: the last lane is for settling.
+fn claims_at_most(budgets: &BudgetList) -> HashMap<Caller, usize> {
+    let most = |lanes: u32| (lanes as usize).saturating_sub(1).max(1);
+    let capped = budgets.iter().filter_map(|(caller, held)| Some((caller.clone(), most(held.budget.max_lanes?))));
+    capped.collect()
 }
 
 #[derive(Default)]

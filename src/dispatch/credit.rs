@@ -20,6 +20,11 @@ impl Credit {
         Self { max, max_bytes, used: 0, used_bytes: 0, reserved: 0, reserved_bytes: 0 }
     }
 
+    /// Leases that may be outstanding.
+    pub(super) fn most(&self) -> u32 {
+        self.max
+    }
+
     /// Leases outstanding.
     pub(super) fn used(&self) -> u32 {
         self.used

@@ -107,6 +107,8 @@ pub struct Dispatch {
 pub struct StreamsSnapshot {
     /// Streams that are served.
     pub streams: usize,
+    /// Jobs that they may have outstanding together.
+    pub credit: usize,
     /// Leases outstanding on them.
     pub outstanding: usize,
     /// Bytes of jobs among them that were not sent yet.

@@ -40,7 +40,7 @@ use crate::{
     dispatch::Dispatch,
     model::Limits,
     store::Store,
-    telemetry::Metrics,
+    telemetry::{Metrics, Spans},
     v1::{
         self, connection_service_server::ConnectionServiceServer, queue_admin_service_server::QueueAdminServiceServer,
         queue_service_server::QueueServiceServer,
@@ -56,10 +56,16 @@ pub struct ApiOptions {
     pub request_deadline: Duration,
     /// Bytes of one request.
     pub request_bytes: usize,
+    /// What this replica calls itself.
+    pub replica: String,
+    /// Open streams of WatchCallers.
+    pub watchers: usize,
     /// Bytes of requests that are not complete yet, all connections together.
     pub unread_bytes: usize,
     /// Every call that ends is told here: method, code and time.
     pub metrics: Option<Metrics>,
+    /// Makes a span of every call.
+    pub spans: Spans,
 }
 
 impl Default for ApiOptions {
@@ -68,8 +74,11 @@ impl Default for ApiOptions {
             limits: Limits::default(),
             request_deadline: Duration::from_secs(30),
             request_bytes: 4 << 20,
+            replica: "leasehold".to_owned(),
+            watchers: 64,
             unread_bytes: 256 << 20,
             metrics: None,
+            spans: Spans::default(),
         }
     }
 }
@@ -90,8 +99,8 @@ impl Api {
     ) -> (Self, Health) {
         let (reporter, health) = tonic_health::server::health_reporter();
         let admin = admin::AdminApi::new(store.clone(), dispatch.clone(), &options);
-        let connections = connections::ConnectionsApi::new(store.clone(), observer);
-        let queue = queue::QueueApi::new(store, dispatch, options.limits);
+        let connections = connections::ConnectionsApi::new(store.clone(), observer, &options.replica, options.watchers);
+        let queue = queue::QueueApi::new(store, dispatch, options.limits, options.metrics.clone());
         let routes = Routes::new(QueueServiceServer::new(queue).max_decoding_message_size(options.request_bytes))
             .add_service(QueueAdminServiceServer::new(admin).max_decoding_message_size(options.request_bytes))
             .add_service(ConnectionServiceServer::new(connections).max_decoding_message_size(options.request_bytes))
@@ -101,6 +110,7 @@ impl Api {
             .prepare();
         let bounds = LayerOptions { request_deadline: options.request_deadline, unread_bytes: options.unread_bytes };
         let mut layers = Layers::new(routes, &bounds);
+        layers.trace(options.spans);
         if let Some(metrics) = options.metrics {
             layers.observe(Arc::new(move |method, code, took| metrics.call_ended(method, code, took)));
         }

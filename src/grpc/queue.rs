@@ -18,12 +18,13 @@ use super::{
     unary::{Unary, scope},
 };
 use crate::{
-    dispatch::Dispatch,
+    dispatch::{Dispatch, Frame},
     model::{Failure, LeaseToken, Limits, QueueId},
     store::{
         Call, Store,
         engine::{ExtendRow, Held},
     },
+    telemetry::Metrics,
     v1,
 };
 
@@ -33,11 +34,12 @@ pub(super) struct QueueApi {
     store: Store,
     dispatch: Dispatch,
     limits: Arc<Limits>,
+    metrics: Option<Metrics>,
 }
 
 impl QueueApi {
-    pub(super) fn new(store: Store, dispatch: Dispatch, limits: Limits) -> Self {
-        Self { store, dispatch, limits: Arc::new(limits) }
+    pub(super) fn new(store: Store, dispatch: Dispatch, limits: Limits, metrics: Option<Metrics>) -> Self {
+        Self { store, dispatch, limits: Arc::new(limits), metrics }
     }
 
     async fn store_jobs(
@@ -145,8 +147,12 @@ impl v1::queue_service_server::QueueService for QueueApi {
         let spec = convert::stream_spec(request.into_inner(), &self.limits, origin).map_err(failed)?;
         let room = connection.admit_stream().map_err(failed)?;
         let frames = self.dispatch.open(spec).map_err(failed)?;
+        let metrics = self.metrics.clone();
         let frames = AssertUnwindSafe(frames).catch_unwind().map(move |frame| {
             let _until_the_stream_is_dropped = &room;
+            if let (Some(metrics), Ok(Ok(Frame::Jobs(jobs)))) = (&metrics, &frame) {
+                metrics.delivered(jobs.len(), jobs.iter().filter(|sent| sent.job.lease_number > 1).count());
+            }
             match frame {
                 Ok(frame) => frame.map(convert::frame).map_err(failed),
                 Err(_panic) => Err(failed(Failure::internal(PANICKED))),

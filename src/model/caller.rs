@@ -30,6 +30,23 @@ impl Caller {
         is_well_formed(name)
     }
 
+    /// A caller that a budget may be set for: any client's, and those together that name none. The broker's own work has no
+    /// budget: what keeps the tables in order, and what gives a stalled claim back, must run whatever the others hold.
+    pub fn with_budget(name: &str) -> Result<Self, Invalid> {
+        if name == "unattributed" {
+            return Ok(Self::unattributed());
+        }
+        if name == "other" || name.starts_with("leasehold.") {
+            return Err(Invalid::new("caller", "the broker's own callers ('leasehold.…') and 'other' have no budget"));
+        }
+        Self::parse(name).map_err(|invalid| Invalid::new("caller", invalid.rule))
+    }
+
+    /// Whether it is the broker's own work.
+    pub fn is_brokers(&self) -> bool {
+        self.0.starts_with("leasehold.")
+    }
+
     /// Who calls without saying for whom.
     pub fn unattributed() -> Self {
         Self("unattributed".into())

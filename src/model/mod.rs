@@ -3,6 +3,7 @@
 //! Everything here is a value or a pure function. Nothing of ours is imported; a test reads the `use` lines.
 
 pub mod backoff;
+pub mod budget;
 pub mod caller;
 pub mod count;
 pub mod explain;
@@ -18,6 +19,7 @@ pub mod time;
 pub mod trace;
 
 pub use backoff::Backoff;
+pub use budget::{Budget, BudgetSource, Share};
 pub use caller::Caller;
 pub use count::Count;
 pub use failure::{Failure, Outcome, Reason};

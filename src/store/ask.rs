@@ -1,6 +1,9 @@
 //! The asker's side of a request: hand it over, wait, and know what the deadline means.
 
-use std::time::Instant;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
 use futures_util::future::BoxFuture;
 use tokio::{
@@ -12,10 +15,15 @@ use super::{
     Call, Store,
     engine::Session,
     error::EngineError,
+    line::{Kind, Queued as _},
+    patience::{Patience, Verdict},
     request::{Ask, Request, Single, Ticket},
     statement::Statement,
 };
-use crate::model::{Failure, Reason};
+use crate::{
+    model::{Caller, Failure, Reason},
+    telemetry::spans::Producers,
+};
 
 impl Store {
     /// Asks for `items`, which may run merged with others of their kind and caller.
@@ -28,13 +36,37 @@ impl Store {
     ) -> Result<Vec<A>, Failure> {
         in_time(call)?;
         let (ticket, (reply, answer)) = (Ticket::new(), oneshot::channel());
-        let ask = Ask { items, bytes, ticket: ticket.clone(), queued_at: Instant::now(), reply };
-        self.inner.lanes.submit(&call.caller, request(ask))?;
-        self.answer(call, &ticket, answer).await
+        let ask = Ask {
+            items,
+            bytes,
+            ticket: ticket.clone(),
+            queued_at: Instant::now(),
+            origin: self.inner.counts.origin(),
+            reply,
+        };
+        let request = request(ask);
+        let kind = request.kind();
+        self.inner.lanes.submit(&call.caller, request)?;
+        self.answer(call, kind, &ticket, answer).await
     }
 
     /// Runs one act on its own.
     pub(super) async fn single<A, F>(&self, call: &Call, statement: Statement, act: F) -> Result<A, Failure>
+    where
+        A: Send + 'static,
+        F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Send + 'static,
+    {
+        self.single_for(call, statement, Arc::default(), act).await
+    }
+
+    /// The same for an act that says whose jobs it got.
+    pub(super) async fn single_for<A, F>(
+        &self,
+        call: &Call,
+        statement: Statement,
+        producers: Arc<OnceLock<Producers>>,
+        act: F,
+    ) -> Result<A, Failure>
     where
         A: Send + 'static,
         F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Send + 'static,
@@ -55,30 +87,48 @@ impl Store {
             statement,
             ticket: ticket.clone(),
             queued_at: Instant::now(),
+            origin: self.inner.counts.origin(),
+            producers,
         };
-        self.inner.lanes.submit(&call.caller, Request::Single(single))?;
-        self.answer(call, &ticket, answer).await
+        let request = Request::Single(single);
+        let kind = request.kind();
+        self.inner.lanes.submit(&call.caller, request)?;
+        self.answer(call, kind, &ticket, answer).await
     }
 
     async fn answer<A>(
         &self,
         call: &Call,
+        kind: Kind,
         ticket: &Ticket,
         mut answer: oneshot::Receiver<Result<A, EngineError>>,
     ) -> Result<A, Failure> {
-        let acquire_by = Instant::now() + self.inner.options.acquire_timeout;
-        if acquire_by < call.deadline {
+        let mut patience =
+            Patience::new(Instant::now(), self.inner.options.acquire_timeout, self.inner.budgets.of(&call.caller));
+        while let Some(until) = patience.ends().filter(|until| *until < call.deadline) {
             tokio::select! {
                 answered = &mut answer => return self.read(answered),
-                () = sleep_until(acquire_by.into()) => {}
+                () = sleep_until(until.into()) => {}
             }
-            if ticket.withdraw() {
-                return Err(self.no_lane());
+            let verdict = patience.verdict(until, || self.inner.lanes.is_held_back(&call.caller, kind));
+            if verdict == Verdict::Wait {
+                continue;
             }
+            if !ticket.withdraw() {
+                break;
+            }
+            self.inner.counts.timed_out(&call.caller);
+            return Err(match verdict {
+                Verdict::OverBudget => self.over_budget(&call.caller),
+                _ => self.no_lane(),
+            });
         }
         match timeout_at(call.deadline.into(), answer).await {
             Ok(answered) => self.read(answered),
-            Err(_) if ticket.withdraw() => Err(too_late()),
+            Err(_) if ticket.withdraw() => {
+                self.inner.counts.timed_out(&call.caller);
+                Err(too_late())
+            }
             Err(_) => Err(Failure::unknown("the deadline passed while the statement was under way")),
         }
     }
@@ -86,6 +136,15 @@ impl Store {
     /// What an asker hears whose turn did not come before its deadline, or before it would have had to have a lane.
     pub(super) fn not_in_time(&self, call: &Call) -> Failure {
         if Instant::now() < call.deadline { self.no_lane() } else { too_late() }
+    }
+
+    fn over_budget(&self, caller: &Caller) -> Failure {
+        self.inner.lanes.ledger.refused(caller);
+        Failure::not_applied(
+            Reason::CallerBudget,
+            format!("'{caller}' has as much of the database connections as its budget allows; try again later"),
+        )
+        .about(caller.as_str())
     }
 
     fn no_lane(&self) -> Failure {

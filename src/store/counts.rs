@@ -3,36 +3,120 @@
 use std::{collections::HashMap, time::Duration};
 
 use super::{
-    engine::{AckedRow, ClaimedJob, EnqueuedRow, Held, NackedRow, Reaped},
+    StoreOptions,
+    engine::{AckedRow, ClaimedJob, EnqueuedRow, ExtendedRow, Held as Lease, NackedRow, Reaped},
     error::EngineError,
     rates::{Tally, Totals},
+    request::Request,
 };
 use crate::{
     model::{Caller, NackAction, QueueId},
-    telemetry::Metrics,
+    telemetry::{
+        Metrics, Spans,
+        spans::{Origin, Producers, StatementSpan},
+    },
 };
 
-/// Counts: by queue for operators, and as metrics where somebody wants to know.
-#[derive(Debug, Clone, Default)]
+/// Counts: by queue for operators, and as metrics and spans where somebody wants to know.
+#[derive(Debug, Clone)]
 pub(super) struct Counts {
     metrics: Option<Metrics>,
+    spans: Spans,
+    /// As OpenTelemetry names the engine.
+    system: &'static str,
+    /// A lane that is held for longer is told of in the log.
+    slow_hold: Duration,
     tally: Tally,
 }
 
+/// A lane was held.
+pub(super) struct Held<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) act: &'static str,
+    /// Jobs or tokens.
+    pub(super) items: usize,
+    /// How long the oldest request had waited.
+    pub(super) wait: Duration,
+    pub(super) hold: Duration,
+    /// The calls that it was held for.
+    pub(super) origins: &'a [Origin],
+    /// The class of the failure that it ended with.
+    pub(super) failed: Option<&'static str>,
+}
+
 impl Counts {
-    pub(super) fn new(metrics: Option<Metrics>) -> Self {
-        Self { metrics, tally: Tally::default() }
+    pub(super) fn new(options: &StoreOptions, system: &'static str) -> Self {
+        let (metrics, spans) = (options.metrics.clone(), options.spans.clone());
+        if let Some(metrics) = &metrics {
+            metrics.begin_lanes(&EngineError::CLASSES);
+        }
+        Self { metrics, spans, system, slow_hold: options.slow_hold, tally: Tally::default() }
     }
 
     pub(super) fn totals(&self) -> HashMap<QueueId, Totals> {
         self.tally.totals()
     }
 
-    /// A lane ran a statement of one kind with so many jobs or tokens.
-    pub(super) fn ran(&self, caller: &Caller, kind: &'static str, items: usize, wait: Duration, hold: Duration) {
+    /// The call that is being served here.
+    pub(super) fn origin(&self) -> Origin {
+        self.spans.origin()
+    }
+
+    /// The calls that requests are for; none where nobody makes spans of them.
+    pub(super) fn origins(&self, requests: &[Request]) -> Vec<Origin> {
+        if self.spans.are_made() {
+            requests.iter().map(|request| request.origin().clone()).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whose jobs a claim got.
+    pub(super) fn producers(spans: &Spans, jobs: &[ClaimedJob]) -> Producers {
+        spans.producers(jobs.iter().filter_map(|job| job.trace.as_ref().map(|trace| (job.job, trace))))
+    }
+
+    /// The maker of spans.
+    pub(super) fn spans(&self) -> &Spans {
+        &self.spans
+    }
+
+    /// A lane was held, and is free again. `producers` are those of a claim's jobs.
+    pub(super) fn ran(&self, held: &Held<'_>, producers: Producers) {
+        let &Held { caller, act, items, wait, hold, origins, failed } = held;
         if let Some(metrics) = &self.metrics {
-            metrics.lane_held(caller, kind, wait, hold);
-            metrics.batch(kind, items);
+            metrics.lane_held(caller, (self.system, act), items, wait, hold);
+        }
+        let span =
+            StatementSpan { act, system: self.system, caller, origins, producers, items, wait, hold, error: failed };
+        let span = self.spans.statement(span);
+        if hold > self.slow_hold {
+            let [hold_ms, wait_ms] = [hold, wait].map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+            let trace_id = span.as_ref().map(|span| tracing::field::display(span.trace()));
+            let tell = || {
+                tracing::warn!(
+                    %caller, statement = act, hold_ms, wait_ms, items, error = failed, trace_id,
+                    "a lane was held for long"
+                );
+            };
+            match &span {
+                Some(span) => span.within(tell),
+                None => tell(),
+            }
+        }
+    }
+
+    /// A request waited for a lane in vain.
+    pub(super) fn timed_out(&self, caller: &Caller) {
+        if let Some(metrics) = &self.metrics {
+            metrics.lane_timed_out(caller);
+        }
+    }
+
+    /// A lane was connected.
+    pub(super) fn opened(&self, took: Duration) {
+        if let Some(metrics) = &self.metrics {
+            metrics.lane_opened(took);
         }
     }
 
@@ -52,17 +136,19 @@ impl Counts {
         }
     }
 
-    pub(super) fn claimed(&self, queue: QueueId, jobs: &[ClaimedJob]) {
-        self.tally.add(jobs.iter().map(|_| queue), |sums| &mut sums.leased);
+    /// A claim's answer, or none.
+    pub(super) fn claimed(&self, queue: QueueId, jobs: Option<&[ClaimedJob]>) {
+        self.tally.add(jobs.unwrap_or_default().iter().map(|_| queue), |sums| &mut sums.leased);
         if let Some(metrics) = &self.metrics {
-            metrics.claimed(jobs.len());
+            metrics.claimed(jobs.map(<[ClaimedJob]>::len));
         }
     }
 
     pub(super) fn acked(&self, rows: &[AckedRow]) {
         self.tally.add(rows.iter().filter_map(|row| row.queue), |sums| &mut sums.acked);
         if let Some(metrics) = &self.metrics {
-            metrics.acked(rows.iter().filter(|row| row.held == Held::Ok).count());
+            metrics.acked(rows.iter().filter(|row| row.held == Lease::Ok).count());
+            metrics.leases_lost("ack", rows.iter().filter(|row| is_lost(row.held)).count());
         }
     }
 
@@ -73,12 +159,19 @@ impl Counts {
         self.tally.add(rows.iter().filter(|row| row.dead).filter_map(|row| row.queue), |sums| &mut sums.dead);
         if let Some(metrics) = &self.metrics {
             for action in [NackAction::Retry, NackAction::Release, NackAction::Reject] {
-                let done = || actions.iter().zip(rows).filter(|(was, row)| **was == action && row.held == Held::Ok);
+                let done = || actions.iter().zip(rows).filter(|(was, row)| **was == action && row.held == Lease::Ok);
                 let jobs = done().count();
                 if jobs > 0 {
                     metrics.nacked(action, jobs, done().filter(|(_, row)| row.dead).count());
                 }
             }
+            metrics.leases_lost("nack", rows.iter().filter(|row| is_lost(row.held)).count());
+        }
+    }
+
+    pub(super) fn extended(&self, rows: &[ExtendedRow]) {
+        if let Some(metrics) = &self.metrics {
+            metrics.leases_lost("extend", rows.iter().filter(|row| is_lost(row.held)).count());
         }
     }
 
@@ -97,4 +190,9 @@ impl Counts {
             metrics.expired(jobs);
         }
     }
+}
+
+/// Its holder came too late.
+fn is_lost(lease: Lease) -> bool {
+    matches!(lease, Lease::LeaseLost | Lease::Gone)
 }

@@ -43,6 +43,10 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// All classes there are.
+    pub const CLASSES: [&'static str; 9] =
+        ["refused", "conflict", "timed_out", "unavailable", "not_sent", "unknown", "key_reused", "unfit", "bug"];
+
     /// Its class, for metrics.
     pub fn class(&self) -> &'static str {
         match self {

@@ -8,32 +8,42 @@ use std::{
 use tokio::{sync::Notify, time::timeout};
 
 use super::{
+    counts::Held,
     engine::{LaneRole, Session},
     error::EngineError,
     lanes::{Lanes, Work},
+    ledger::{self, Spread},
     line::{Batch, Queued},
-    merged::{self, AckAct, EnqueueAct, ExtendAct, GiveBackAct, Merges, NackAct, Ran},
+    merged::{self, AckAct, EnqueueAct, ExtendAct, GiveBackAct, Merges, NackAct, Ran, Tries},
     request::{Ask, Request, Single},
     schema,
 };
-use crate::model::Caller;
+use crate::{
+    model::Caller,
+    telemetry::spans::{Origin, Producers},
+};
 
 /// Applying migrations takes at most this long; each of their statements has the database's own limit.
 const MIGRATING: Duration = Duration::from_secs(600);
 
 /// The life of a lane. Ends when the line is closed and empty.
 pub(super) async fn run(lanes: Arc<Lanes>, index: usize, role: LaneRole) {
+    connect_and_serve(&lanes, index, role).await;
+    lanes.ledger.closed(index, Instant::now());
+}
+
+async fn connect_and_serve(lanes: &Lanes, index: usize, role: LaneRole) {
     let mut pause = lanes.options.reconnect_min;
     let mut connected_before = false;
     loop {
-        let Some(opened) = lanes.closing.run_until_cancelled(open(&lanes, index, role)).await else { return };
+        let Some(opened) = lanes.closing.run_until_cancelled(open(lanes, index, role)).await else { return };
         match opened {
             Ok(mut session) => {
                 pause = lanes.options.reconnect_min;
                 lanes.joined(role, connected_before);
                 connected_before = true;
-                let lost = serve(&lanes, index, role, session.as_mut()).await;
-                lanes.left(role);
+                let lost = serve(lanes, index, role, session.as_mut()).await;
+                lanes.left(index, role);
                 match lost {
                     Some(error) => tracing::warn!(lane = index, %error, "a lane lost its connection"),
                     None => return,
@@ -63,17 +73,38 @@ async fn open(lanes: &Lanes, index: usize, role: LaneRole) -> Result<Box<dyn Ses
         drop(schema.wait_for(|current| *current).await);
     }
     let limit = lanes.options.connect_timeout;
-    let mut session = timeout(limit, lanes.engine.connect(role))
-        .await
-        .map_err(|_| EngineError::Unavailable(format!("no connection within {limit:?}")))??;
+    let connecting = async {
+        timeout(limit, lanes.engine.connect(role))
+            .await
+            .unwrap_or_else(|_| Err(EngineError::Unavailable(format!("no connection within {limit:?}"))))
+    };
+    let started = Instant::now();
+    let mut session = on_the_books(lanes, index, (&Caller::broker("lane"), "connect"), connecting).await?;
+    lanes.counts.opened(started.elapsed());
     if index == 0 && !*lanes.schema.borrow() {
         let limit = if lanes.options.migrate { MIGRATING } else { lanes.options.statement_deadline };
-        timeout(limit, schema::prepare(lanes.engine.as_ref(), session.as_mut(), lanes.options.migrate))
-            .await
-            .map_err(|_| EngineError::Unavailable(format!("the schema was not known within {limit:?}")))??;
+        let preparing = async {
+            timeout(limit, schema::prepare(lanes.engine.as_ref(), session.as_mut(), lanes.options.migrate))
+                .await
+                .unwrap_or_else(|_| Err(EngineError::Unavailable(format!("the schema was not known within {limit:?}"))))
+        };
+        on_the_books(lanes, index, (&schema::caller(), "migrate"), preparing).await?;
         lanes.schema.send_replace(true);
     }
     Ok(session)
+}
+
+/// What a lane does of itself, as a hold like any other.
+async fn on_the_books<T>(
+    lanes: &Lanes,
+    index: usize,
+    (caller, statement): (&Caller, &'static str),
+    work: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    lanes.ledger.began(index, caller, statement, Instant::now());
+    let result = work.await;
+    lanes.ledger.ended(index, &ledger::Ran::unasked(result.is_err()), Instant::now());
+    result
 }
 
 /// Serves until the connection is lost (says why) or the line is closed.
@@ -88,8 +119,8 @@ async fn serve(
     loop {
         let lost = match lanes.next(index, role, &wake, used).await {
             Work::End => return None,
-            Work::Ping => ping(lanes, session).await.err(),
-            Work::Run(batch) => run_batch(lanes, session, batch).await,
+            Work::Ping => ping(lanes, index, session).await.err(),
+            Work::Run(batch) => run_batch(lanes, (index, role), session, batch).await,
         };
         if lost.is_some() {
             return lost;
@@ -98,33 +129,60 @@ async fn serve(
     }
 }
 
-async fn ping(lanes: &Lanes, session: &mut (dyn Session + 'static)) -> Result<(), EngineError> {
+async fn ping(lanes: &Lanes, index: usize, session: &mut (dyn Session + 'static)) -> Result<(), EngineError> {
     let (caller, started) = (Caller::broker("lane"), Instant::now());
-    let answered = timeout(lanes.options.connect_timeout, session.ping(&caller)).await;
-    lanes.ledger.record(&caller, started.elapsed(), Duration::ZERO);
-    lanes.counts.ran(&caller, "ping", 1, Duration::ZERO, started.elapsed());
-    answered.unwrap_or_else(|_| Err(EngineError::NotSent("the database does not answer".into())))
+    let asking = async {
+        timeout(lanes.options.connect_timeout, session.ping(&caller))
+            .await
+            .unwrap_or_else(|_| Err(EngineError::NotSent("the database does not answer".into())))
+    };
+    let answered = on_the_books(lanes, index, (&caller, "ping"), asking).await;
+    let (wait, hold, failed) = (Duration::ZERO, started.elapsed(), answered.as_ref().err().map(EngineError::class));
+    let held = Held { caller: &caller, act: "ping", items: 1, wait, hold, origins: &[], failed };
+    lanes.counts.ran(&held, Producers::default());
+    answered
 }
 
-async fn run_batch(lanes: &Lanes, session: &mut (dyn Session + 'static), batch: Batch<Request>) -> Option<EngineError> {
+async fn run_batch(
+    lanes: &Lanes,
+    lane: (usize, LaneRole),
+    session: &mut (dyn Session + 'static),
+    batch: Batch<Request>,
+) -> Option<EngineError> {
     let (ended, caller, started) = (batch.ended(), batch.caller.clone(), Instant::now());
-    let oldest = batch.requests.iter().map(Queued::queued_at).min().unwrap_or(started);
+    let mut waits = Spread::EMPTY;
+    batch.requests.iter().for_each(|request| waits.add(started.saturating_duration_since(request.queued_at())));
     let name = batch.requests.first().map_or(batch.kind.name(), Request::name);
-    let items = batch.requests.iter().map(Queued::items).sum();
-    let (unsent, poison) = dispatch(session, &caller, batch.requests, lanes.options.statement_deadline).await;
+    let items: usize = batch.requests.iter().map(Queued::items).sum();
+    let origins: Vec<Origin> = lanes.counts.origins(&batch.requests);
+    lanes.ledger.began(lane.0, &caller, name, started);
+    let Left { unsent, poison, failed, producers, tries } =
+        dispatch(session, &caller, batch.requests, lanes.options.statement_deadline).await;
     let hold = started.elapsed();
-    let wait = started.saturating_duration_since(oldest);
-    lanes.ledger.record(&caller, hold, wait);
-    lanes.counts.ran(&caller, name, items, wait, hold);
-    lanes.done(&ended, hold);
+    let (statements, errors, rows) = (tries.statements, tries.errors, items as u64);
+    lanes.ledger.ended(lane.0, &ledger::Ran { waits, statements, rows, errors }, started + hold);
+    let wait = waits.longest();
+    lanes.counts.ran(&Held { caller: &caller, act: name, items, wait, hold, origins: &origins, failed }, producers);
+    lanes.done(lane, &ended, hold, poison.is_none());
     if !unsent.is_empty() {
         lanes.put_back(&caller, unsent);
     }
     poison
 }
 
-/// Requests of which nothing was sent, and what made the connection unusable.
-type Left = (Vec<Request>, Option<EngineError>);
+/// What a batch leaves behind.
+#[derive(Default)]
+struct Left {
+    /// Requests of which nothing was sent.
+    unsent: Vec<Request>,
+    /// What made the connection unusable.
+    poison: Option<EngineError>,
+    /// The class of the failure that a request was told.
+    failed: Option<&'static str>,
+    /// Of a claim: whose jobs came.
+    producers: Producers,
+    tries: Tries,
+}
 
 async fn dispatch(
     session: &mut (dyn Session + 'static),
@@ -140,7 +198,7 @@ async fn dispatch(
             Request::Nack(ask) => sorted.nack.push(ask),
             Request::Extend(ask) => sorted.extend.push(ask),
             Request::GiveBack(ask) => sorted.give_back.push(ask),
-            Request::Single(single) => return (Vec::new(), run_single(session, single, deadline).await),
+            Request::Single(single) => return run_single(session, single, deadline).await,
         }
     }
     // A batch is of one kind, so one of these has something in it.
@@ -174,15 +232,24 @@ async fn merge<M: Merges<On = dyn Session>>(
     deadline: Duration,
     back: fn(Ask<M::Item, M::Answer>) -> Request,
 ) -> Left {
-    let Ran { unsent, poison } = merged::run(act, session, caller, asks, deadline).await;
-    (unsent.into_iter().map(back).collect(), poison)
+    let Ran { unsent, poison, failed, tries } = merged::run(act, session, caller, asks, deadline).await;
+    Left { unsent: unsent.into_iter().map(back).collect(), poison, failed, tries, producers: Producers::default() }
 }
 
-async fn run_single(session: &mut (dyn Session + 'static), single: Single, deadline: Duration) -> Option<EngineError> {
-    match timeout(deadline, (single.act)(session)).await {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => error.poisons_connection().then_some(error),
+async fn run_single(session: &mut (dyn Session + 'static), single: Single, deadline: Duration) -> Left {
+    let error = match timeout(deadline, (single.act)(session)).await {
+        Ok(Ok(())) => {
+            let producers = single.producers.get().cloned().unwrap_or_default();
+            return Left { producers, tries: Tries { statements: 1, errors: 0 }, ..Left::default() };
+        }
+        Ok(Err(error)) => error,
         // The act is dropped with its reply: its asker hears that the outcome is unknown.
-        Err(_) => Some(EngineError::Unknown("no answer within the lane's own deadline".into())),
+        Err(_) => EngineError::Unknown("no answer within the lane's own deadline".into()),
+    };
+    Left {
+        failed: Some(error.class()),
+        poison: Some(error).filter(EngineError::poisons_connection),
+        tries: Tries { statements: 1, errors: 1 },
+        ..Left::default()
     }
 }

@@ -4,6 +4,7 @@
 //! the RPC that asked for it, so a cancelled call can never leave a transaction open, and wait and hold time are exact.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -16,10 +17,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     counts::Counts,
+    crew::Crew,
     engine::{Engine, LaneRole, Wake},
     lane,
     ledger::Ledger,
-    line::{Batch, Ended, Kind, Line, LineOptions, Next, Queued},
+    line::{Batch, Cap, Ended, Kind, Line, LineOptions, Next, Queued},
     request::Request,
 };
 use crate::model::{Caller, Failure, Reason};
@@ -70,17 +72,9 @@ pub(super) enum Work {
     End,
 }
 
-struct Idle {
-    lane: usize,
-    role: LaneRole,
-    wake: Arc<Notify>,
-    /// It wakes by itself when gathered requests may leave.
-    armed: bool,
-}
-
 struct State {
     line: Line<Request>,
-    idle: Vec<Idle>,
+    crew: Crew<Arc<Notify>>,
     closed: bool,
     /// When a lane last lost its connection: what took that one may have taken the others, however lately they were used.
     lost_at: Option<Instant>,
@@ -88,6 +82,7 @@ struct State {
 
 /// The line, and the lanes behind it.
 pub(super) struct Lanes {
+    at_most: usize,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) options: LaneOptions,
     pub(super) ledger: Ledger,
@@ -113,12 +108,18 @@ impl Lanes {
     ) -> Arc<Self> {
         let roles = engine.lanes(options.lanes);
         let lanes = Arc::new(Self {
+            at_most: roles.len(),
             engine,
             options,
             ledger,
             counts,
             schema: watch::Sender::new(false),
-            state: Mutex::new(State { line: Line::new(line), idle: Vec::new(), closed: false, lost_at: None }),
+            state: Mutex::new(State {
+                line: Line::new(line, roles.len()),
+                crew: Crew::new(),
+                closed: false,
+                lost_at: None,
+            }),
             connected: AtomicUsize::new(0),
             writers: AtomicUsize::new(0),
             available: watch::Sender::new(false),
@@ -151,9 +152,19 @@ impl Lanes {
         self.state().line.len()
     }
 
+    /// The same by caller.
+    pub(super) fn waiting_by_caller(&self) -> Vec<(Caller, usize)> {
+        self.state().line.by_caller()
+    }
+
+    /// Lanes that there may be.
+    pub(super) fn at_most(&self) -> usize {
+        self.at_most
+    }
+
     /// Lanes that are connected: at work, and idle.
     pub(super) fn at_work_and_idle(&self) -> (usize, usize) {
-        let idle = self.state().idle.len();
+        let idle = self.state().crew.idle();
         (self.connected.load(SeqCst).saturating_sub(idle), idle)
     }
 
@@ -171,10 +182,23 @@ impl Lanes {
                 "more requests wait for a database connection than may; try again later",
             )
         })?;
-        if !(gathers && state.idle.iter().any(|idle| idle.armed && kind.suits(idle.role))) {
-            wake_for(&mut state.idle, kind);
+        let armed = gathers && state.crew.is_armed(kind);
+        if !armed && !state.line.is_capped(caller, kind) {
+            state.crew.wake_for(kind);
         }
         Ok(())
+    }
+
+    /// Whether its caller's budget is why a request of this kind waits.
+    pub(super) fn is_held_back(&self, caller: &Caller, kind: Kind) -> bool {
+        self.state().line.is_held_back(caller, kind, Instant::now())
+    }
+
+    /// These budgets hold from now on, and no others.
+    pub(super) fn set_caps(&self, caps: HashMap<Caller, Cap>) {
+        let mut state = self.state();
+        state.line.set_caps(caps);
+        state.crew.wake_all();
     }
 
     /// The next work for a connected lane. `used` is when its connection last answered.
@@ -189,11 +213,15 @@ impl Lanes {
                 if woken && suspect {
                     return Work::Ping;
                 }
+                state.crew.asks(lane);
                 match state.line.next(role, now) {
-                    Next::Batch(batch) => return Work::Run(batch),
+                    Next::Batch(batch) => {
+                        state.wake_for_the_rest(now);
+                        return Work::Run(batch);
+                    }
                     Next::Nothing { .. } if state.closed => return Work::End,
                     Next::Nothing { again_at } => {
-                        state.idle.push(Idle { lane, role, wake: Arc::clone(wake), armed: again_at.is_some() });
+                        state.crew.rest(lane, role, Arc::clone(wake), again_at.is_some());
                         again_at
                     }
                 }
@@ -201,7 +229,7 @@ impl Lanes {
             let ping_at = used + self.options.idle_use;
             let until = again_at.map_or(ping_at, |at| at.min(ping_at));
             let timed_out = tokio::time::timeout_at(until.into(), wake.notified()).await.is_err();
-            self.state().idle.retain(|idle| idle.lane != lane);
+            self.state().crew.up(lane, role);
             woken = true;
             if timed_out && Instant::now() >= ping_at {
                 return Work::Ping;
@@ -209,9 +237,15 @@ impl Lanes {
         }
     }
 
-    /// A batch has ended.
-    pub(super) fn done(&self, ended: &Ended, hold: Duration) {
-        self.state().line.done(ended, hold);
+    /// A batch of `lane` has ended, which asks for work again at once where `again` says so. What the caller's budget held back
+    /// may go now, and perhaps that lane takes other work or none of this kind.
+    pub(super) fn done(&self, (lane, role): (usize, LaneRole), ended: &Ended, hold: Duration, again: bool) {
+        let mut state = self.state();
+        state.line.done(ended, hold);
+        if again {
+            state.crew.returns(lane, role);
+        }
+        state.wake_for_the_rest(Instant::now());
     }
 
     /// Nothing was sent of these: they wait for another lane, but those that nobody waits for any more, which would run
@@ -225,7 +259,7 @@ impl Lanes {
         }
         state.line.put_back(caller, requests);
         for kind in kinds {
-            wake_for(&mut state.idle, kind);
+            state.crew.wake_for(kind);
         }
     }
 
@@ -241,17 +275,16 @@ impl Lanes {
     }
 
     /// A lane has lost its connection.
-    pub(super) fn left(&self, role: LaneRole) {
+    pub(super) fn left(&self, lane: usize, role: LaneRole) {
         self.connected.fetch_sub(1, SeqCst);
         if writes(role) && self.writers.fetch_sub(1, SeqCst) == 1 {
             self.available.send_replace(false);
         }
         let mut state = self.state();
+        state.crew.lost(lane);
         state.lost_at = Some(Instant::now());
         // What it was woken for may still wait, and the others see whether theirs is lost as well.
-        for idle in state.idle.drain(..) {
-            idle.wake.notify_one();
-        }
+        state.crew.wake_all();
     }
 
     /// Tells this replica that anything may have been missed.
@@ -265,9 +298,7 @@ impl Lanes {
         {
             let mut state = self.state();
             state.closed = true;
-            for idle in state.idle.drain(..) {
-                idle.wake.notify_one();
-            }
+            state.crew.wake_all();
         }
         self.closing.cancel();
         self.running.wait().await;
@@ -278,20 +309,9 @@ fn writes(role: LaneRole) -> bool {
     matches!(role, LaneRole::Any | LaneRole::Write)
 }
 
-/// Wakes the idle lane with the fewest other uses; of several, the one that was used last.
-fn wake_for(idle: &mut Vec<Idle>, kind: Kind) {
-    let breadth = |role: LaneRole| match role {
-        LaneRole::Settle | LaneRole::Read | LaneRole::Notify => 0,
-        LaneRole::Write => 1,
-        LaneRole::Any => 2,
-    };
-    let best = idle
-        .iter()
-        .enumerate()
-        .filter(|(_, idle)| kind.suits(idle.role))
-        .min_by_key(|(at, idle)| (breadth(idle.role), usize::MAX - at))
-        .map(|(at, _)| at);
-    if let Some(at) = best {
-        idle.remove(at).wake.notify_one();
+impl State {
+    /// Wakes an idle lane for what no other lane is about to take.
+    fn wake_for_the_rest(&mut self, now: Instant) {
+        self.crew.wake_for_the_rest(&self.line, now);
     }
 }

@@ -5,86 +5,27 @@
 //! statement. While statements of a kind are under way for a caller, further requests of that kind gather, so that batches
 //! form by themselves and an idle broker adds no latency. Bounded in requests and bytes. No I/O and no clock: instants are
 //! handed in.
+//!
+//! A caller with a budget of lanes gets no further one while it holds that many; the last one is for settling. One with a share
+//! of lane time pays more for it while others wait, so that it comes to no more than its share; once ahead of it, it only settles
+//! unless nobody else has work.
+
+mod kind;
+mod place;
+mod share;
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
+use self::place::{Place, Standing};
+pub(super) use self::{
+    kind::{Kind, Queued},
+    place::Cap,
+};
 use super::engine::LaneRole;
 use crate::model::Caller;
-
-/// What a request asks for. Requests of one kind and caller may leave as one statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
-    /// Enqueue of jobs without any key.
-    Enqueue,
-    /// Enqueue of jobs of which some have an idempotency or ordering key; apart, since these may wait for each other.
-    EnqueueKeyed,
-    Ack,
-    Nack,
-    Extend,
-    GiveBack,
-    /// Any other act that writes; never merged.
-    Write,
-    /// Any other act that only reads; never merged.
-    Read,
-}
-
-impl Kind {
-    pub(super) const COUNT: usize = 8;
-    pub(super) const ALL: [Self; Self::COUNT] = [
-        Self::Enqueue,
-        Self::EnqueueKeyed,
-        Self::Ack,
-        Self::Nack,
-        Self::Extend,
-        Self::GiveBack,
-        Self::Write,
-        Self::Read,
-    ];
-
-    /// What merged requests of it are called; an act on its own has a name of its own.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Enqueue => "enqueue",
-            Self::EnqueueKeyed => "enqueue_keyed",
-            Self::Ack => "ack",
-            Self::Nack => "nack",
-            Self::Extend => "extend",
-            Self::GiveBack => "give_back",
-            Self::Write => "write",
-            Self::Read => "read",
-        }
-    }
-
-    fn merges(self) -> bool {
-        !matches!(self, Self::Write | Self::Read)
-    }
-
-    /// Whether a lane of this role takes it.
-    pub(super) fn suits(self, role: LaneRole) -> bool {
-        let settles = matches!(self, Self::Ack | Self::Nack | Self::Extend | Self::GiveBack);
-        match role {
-            LaneRole::Any => true,
-            LaneRole::Settle => settles,
-            LaneRole::Write => self != Self::Read,
-            LaneRole::Read => self == Self::Read,
-            LaneRole::Notify => false,
-        }
-    }
-}
-
-/// A request as the line sees it.
-pub(super) trait Queued {
-    fn kind(&self) -> Kind;
-    /// Jobs or tokens in it.
-    fn items(&self) -> usize;
-    fn bytes(&self) -> usize;
-    fn queued_at(&self) -> Instant;
-    /// Takes it for a lane; false where its asker has withdrawn it.
-    fn take(&self) -> bool;
-}
 
 /// Bounds of the line and of what leaves it.
 #[derive(Debug, Clone)]
@@ -137,52 +78,21 @@ pub(super) struct Batch<R> {
     pub(super) requests: Vec<R>,
     pub(super) taken_at: Instant,
     estimate: u64,
+    price: f64,
 }
-
-struct Place<R> {
-    waiting: [VecDeque<R>; Kind::COUNT],
-    under_way: [Vec<Instant>; Kind::COUNT],
-    /// Nanoseconds of lane time charged, comparable between the callers present.
-    charged: u64,
-    /// Since which turn it waits: among callers charged alike, who came first goes first.
-    since: u64,
-    /// Length of its last statement: what the next one is charged until it has ended.
-    last_hold: u64,
-}
-
-impl<R: Queued> Place<R> {
-    fn new(charged: u64) -> Self {
-        Self {
-            waiting: std::array::from_fn(|_| VecDeque::new()),
-            under_way: std::array::from_fn(|_| Vec::new()),
-            charged,
-            since: 0,
-            last_hold: 0,
-        }
-    }
-
-    fn waits(&self) -> bool {
-        self.waiting.iter().any(|waiting| !waiting.is_empty())
-    }
-
-    fn holds(&self) -> usize {
-        self.under_way.iter().map(Vec::len).sum()
-    }
-
-    fn standing(&self, caller: &Caller) -> Standing {
-        (self.charged, self.since, caller.clone())
-    }
-}
-
-/// Where a caller stands: what it was charged, since which turn it waits, and its name, which only tells callers apart.
-type Standing = (u64, u64, Caller);
 
 /// The line. `R` is the request.
 pub(super) struct Line<R> {
     options: LineOptions,
+    /// Lanes behind it.
+    lanes: usize,
     places: HashMap<Caller, Place<R>>,
-    /// Callers with waiting requests, least charged first.
+    /// Callers with waiting requests that may hold one more lane, least charged first.
     order: BTreeSet<Standing>,
+    /// Budgets, of callers that have one.
+    caps: HashMap<Caller, Cap>,
+    /// What callers with a share had been charged when they last left. Only those with a budget are in it.
+    debts: HashMap<Caller, u64>,
     /// Counts up each time that a caller begins to wait or was served.
     turn: u64,
     /// Where newcomers start: what the caller served last had been charged, or further, by what each caller's share of the lane
@@ -192,14 +102,52 @@ pub(super) struct Line<R> {
     bytes: usize,
 }
 
+/// Who is next, and whether it is although it is ahead of its share, since nobody else has work for the lane.
+type Chosen = (Caller, Kind, bool);
+
 impl<R: Queued> Line<R> {
-    pub(super) fn new(options: LineOptions) -> Self {
-        Self { options, places: HashMap::new(), order: BTreeSet::new(), turn: 0, level: 0, requests: 0, bytes: 0 }
+    pub(super) fn new(options: LineOptions, lanes: usize) -> Self {
+        Self {
+            options,
+            lanes,
+            places: HashMap::new(),
+            order: BTreeSet::new(),
+            caps: HashMap::new(),
+            debts: HashMap::new(),
+            turn: 0,
+            level: 0,
+            requests: 0,
+            bytes: 0,
+        }
     }
 
     /// Requests that wait.
     pub(super) fn len(&self) -> usize {
         self.requests
+    }
+
+    /// The same by caller; those without any are left out.
+    pub(super) fn by_caller(&self) -> Vec<(Caller, usize)> {
+        let waiting =
+            self.places.iter().map(|(caller, place)| (caller, place.requests())).filter(|(_, count)| *count > 0);
+        waiting.map(|(caller, count)| (caller.clone(), count)).collect()
+    }
+
+    /// These budgets hold from now on, and no others.
+    pub(super) fn set_caps(&mut self, caps: HashMap<Caller, Cap>) {
+        self.order.clear();
+        for (caller, place) in &mut self.places {
+            let cap = caps.get(caller).copied().unwrap_or_default();
+            if cap.share != place.cap.share {
+                place.paced = self.level;
+            }
+            place.cap = cap;
+            if place.stands() {
+                self.order.insert(place.standing(caller));
+            }
+        }
+        self.debts.retain(|caller, _| caps.get(caller).is_some_and(|cap| cap.share.is_some()));
+        self.caps = caps;
     }
 
     /// Puts a request at the end of its caller's.
@@ -213,7 +161,17 @@ impl<R: Queued> Line<R> {
 
     /// Whether a request of this kind, pushed now, waits for others to gather with it.
     pub(super) fn gathers(&self, caller: &Caller, kind: Kind, now: Instant) -> bool {
-        self.places.get(caller).is_some_and(|place| gathers_until(place, kind, now, &self.options).is_some())
+        self.places.get(caller).is_some_and(|place| place.gathers_until(kind, now, &self.options).is_some())
+    }
+
+    /// Whether the caller's cap keeps requests of this kind from every lane, until it holds fewer.
+    pub(super) fn is_capped(&self, caller: &Caller, kind: Kind) -> bool {
+        self.places.get(caller).is_some_and(|place| place.is_capped(kind))
+    }
+
+    /// Whether the caller's budget is why its requests of this kind wait.
+    pub(super) fn is_held_back(&self, caller: &Caller, kind: Kind, now: Instant) -> bool {
+        self.places.get(caller).is_some_and(|place| place.is_held_back(kind, self.level, now))
     }
 
     /// Puts requests that were taken back to the front, in their order: nothing was sent of them.
@@ -228,41 +186,67 @@ impl<R: Queued> Line<R> {
         self.bytes += request.bytes();
         let level = self.level;
         self.turn += 1;
-        let place = self.places.entry(caller.clone()).or_insert_with(|| Place::new(level));
+        let place = self.places.entry(caller.clone()).or_insert_with(|| {
+            let cap = self.caps.get(caller).copied().unwrap_or_default();
+            Place::new(level, self.debts.remove(caller).unwrap_or_default(), cap)
+        });
+        let stood = place.stands();
         if !place.waits() {
-            place.charged = place.charged.max(level); // time away earns nothing
+            // Time away earns nothing.
+            place.charged = place.charged.max(level);
+            place.paced = place.paced.max(level);
             place.since = self.turn;
-            self.order.insert(place.standing(caller));
         }
         put(&mut place.waiting[request.kind() as usize], request);
+        if !stood && place.stands() {
+            self.order.insert(place.standing(caller));
+        }
     }
 
     /// The next work for a lane of this role.
     pub(super) fn next(&mut self, role: LaneRole, now: Instant) -> Next<R> {
         // After an outage every caller may have nothing but withdrawn requests here: a loop, since callers are many.
         loop {
-            let mut again_at = None;
-            let mut chosen = None;
-            for (.., caller) in &self.order {
-                let place = &self.places[caller];
-                match choose(place, role, now, &self.options) {
-                    Ok(kind) => {
-                        chosen = Some((caller.clone(), kind));
-                        break;
-                    }
-                    Err(Some(at)) => again_at = Some(again_at.map_or(at, |earlier: Instant| earlier.min(at))),
-                    Err(None) => {}
-                }
-            }
-            let Some((caller, kind)) = chosen else { return Next::Nothing { again_at } };
-            let batch = self.take(caller, kind, now);
+            let (caller, kind, anyway) = match self.chosen(role, now) {
+                Ok(chosen) => chosen,
+                Err(again_at) => return Next::Nothing { again_at },
+            };
+            let batch = self.take(caller, kind, anyway, now);
             if !batch.requests.is_empty() {
                 return Next::Batch(batch);
             }
         }
     }
 
-    fn take(&mut self, caller: Caller, kind: Kind, now: Instant) -> Batch<R> {
+    /// Whether there is work for a lane of this role.
+    pub(super) fn has_work(&self, role: LaneRole, now: Instant) -> bool {
+        self.chosen(role, now).is_ok()
+    }
+
+    /// Whose work of which kind is next for a lane of this role; else when to look again.
+    fn chosen(&self, role: LaneRole, now: Instant) -> Result<Chosen, Option<Instant>> {
+        let mut again_at = None;
+        // Callers that are ahead of their share only where nobody else has work for the lane: no lane is idle for a share.
+        for anyway in [false, true] {
+            let mut ahead = false;
+            for (.., caller) in &self.order {
+                let place = &self.places[caller];
+                ahead |= place.is_ahead(self.level);
+                match place.choose(role, now, &self.options, (self.level, anyway)) {
+                    Ok(kind) => return Ok((caller.clone(), kind, anyway)),
+                    Err(Some(at)) => again_at = Some(again_at.map_or(at, |earlier: Instant| earlier.min(at))),
+                    Err(None) => {}
+                }
+            }
+            if !ahead {
+                break;
+            }
+        }
+        Err(again_at)
+    }
+
+    fn take(&mut self, caller: Caller, kind: Kind, anyway: bool, now: Instant) -> Batch<R> {
+        let price = if anyway { 1.0 } else { self.price(&caller) };
         let place = self.places.get_mut(&caller).expect("a caller in the order has a place");
         self.order.remove(&place.standing(&caller));
         self.level = self.level.max(place.charged);
@@ -288,24 +272,35 @@ impl<R: Queued> Line<R> {
         if !requests.is_empty() {
             place.under_way[kind as usize].push(now);
             place.charged += estimate;
+            place.paced = place.paced.saturating_add(times(estimate, price));
         }
-        if place.waits() {
+        if place.stands() {
             self.turn += 1;
             place.since = self.turn;
             self.order.insert(place.standing(&caller));
-        } else if place.holds() == 0 {
-            self.places.remove(&caller);
         }
-        Batch { caller, kind, requests, taken_at: now, estimate }
+        self.leave_if_idle(&caller);
+        Batch { caller, kind, requests, taken_at: now, estimate, price }
+    }
+
+    /// What lane time counts for a caller: more than its length where it has a share and others wait.
+    fn price(&self, caller: &Caller) -> f64 {
+        let Some(own) = self.caps.get(caller).and_then(|cap| cap.share) else { return 1.0 };
+        let stands =
+            |(caller, cap): (&Caller, &Cap)| cap.share.filter(|_| self.places.get(caller).is_some_and(Place::stands));
+        let mut shares: Vec<f64> = self.caps.iter().filter_map(stands).collect();
+        let others = self.order.len().saturating_sub(shares.len());
+        share::price(own, &mut shares, others)
     }
 
     /// The statements of a batch have ended after `hold`.
     pub(super) fn done(&mut self, ended: &Ended, hold: Duration) {
         let shares = self.places.len() as u64 + 1;
         let Some(place) = self.places.get_mut(&ended.caller) else { return };
-        let waits = place.waits();
-        if waits {
+        if place.stands() {
             self.order.remove(&place.standing(&ended.caller));
+        } else if place.waits() {
+            place.held_back_at.set(Some(ended.taken_at + hold));
         }
         let under_way = &mut place.under_way[ended.kind as usize];
         if let Some(at) = under_way.iter().position(|&at| at == ended.taken_at) {
@@ -315,13 +310,37 @@ impl<R: Queued> Line<R> {
         // One share is for whoever comes next, who is to find everybody present charged more.
         self.level = self.level.saturating_add(hold / shares);
         place.charged = place.charged.saturating_sub(ended.estimate).saturating_add(hold);
+        if place.cap.share.is_some() {
+            let paced = place.paced.saturating_sub(times(ended.estimate, ended.price));
+            // What it had more than its share is made up for within a minute.
+            let minute = MINUTE.saturating_mul(self.lanes as u64) / shares;
+            place.paced = paced.saturating_add(times(hold, ended.price)).min(self.level.saturating_add(minute));
+            // That others went first earns nothing.
+            place.charged = place.charged.max(self.level);
+        }
         place.last_hold = hold;
-        if waits {
+        if place.stands() {
             self.order.insert(place.standing(&ended.caller));
-        } else if place.holds() == 0 {
-            self.places.remove(&ended.caller);
+        }
+        self.leave_if_idle(&ended.caller);
+    }
+
+    fn leave_if_idle(&mut self, caller: &Caller) {
+        if self.places.get(caller).is_some_and(|place| !place.waits() && place.holds() == 0)
+            && let Some(place) = self.places.remove(caller)
+            && place.is_ahead(self.level)
+        {
+            self.debts.insert(caller.clone(), place.paced);
         }
     }
+}
+
+/// Nanoseconds in a minute.
+const MINUTE: u64 = 60_000_000_000;
+
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn times(nanos: u64, price: f64) -> u64 {
+    (nanos as f64 * price) as u64
 }
 
 /// What [`Line::done`] needs to know of a batch.
@@ -331,51 +350,19 @@ pub(super) struct Ended {
     kind: Kind,
     taken_at: Instant,
     estimate: u64,
+    price: f64,
 }
 
 impl<R> Batch<R> {
     pub(super) fn ended(&self) -> Ended {
-        Ended { caller: self.caller.clone(), kind: self.kind, taken_at: self.taken_at, estimate: self.estimate }
-    }
-}
-
-/// The kind whose oldest request is the oldest, among those that suit the lane and do not gather; else when that may change.
-fn choose<R: Queued>(
-    place: &Place<R>,
-    role: LaneRole,
-    now: Instant,
-    options: &LineOptions,
-) -> Result<Kind, Option<Instant>> {
-    let (mut chosen, mut again_at): (Option<(Instant, Kind)>, Option<Instant>) = (None, None);
-    for kind in Kind::ALL {
-        let Some(first) = place.waiting[kind as usize].front() else { continue };
-        if !kind.suits(role) {
-            continue;
-        }
-        if let Some(at) = gathers_until(place, kind, now, options) {
-            again_at = Some(again_at.map_or(at, |earlier| earlier.min(at)));
-        } else if chosen.is_none_or(|(oldest, _)| first.queued_at() < oldest) {
-            chosen = Some((first.queued_at(), kind));
+        Ended {
+            caller: self.caller.clone(),
+            kind: self.kind,
+            taken_at: self.taken_at,
+            estimate: self.estimate,
+            price: self.price,
         }
     }
-    chosen.map(|(_, kind)| kind).ok_or(again_at)
-}
-
-fn gathers_until<R: Queued>(place: &Place<R>, kind: Kind, now: Instant, options: &LineOptions) -> Option<Instant> {
-    if !kind.merges() {
-        return None;
-    }
-    let young = |&&at: &&Instant| now.saturating_duration_since(at) < options.gather_for;
-    let under_way = &place.under_way[kind as usize];
-    if under_way.iter().filter(young).count() < options.gather_at {
-        return None;
-    }
-    let mut gathered = 0;
-    let full = place.waiting[kind as usize].iter().any(|request| {
-        gathered += request.items();
-        gathered >= options.merged_items / 2
-    });
-    if full { None } else { under_way.iter().filter(young).min().map(|&at| at + options.gather_for) }
 }
 
 #[cfg(test)]

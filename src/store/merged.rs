@@ -76,6 +76,19 @@ pub(super) struct Ran<I, A> {
     pub(super) unsent: Vec<Ask<I, A>>,
     /// What made the connection unusable, if anything did.
     pub(super) poison: Option<EngineError>,
+    /// The class of the last failure that a request was told.
+    pub(super) failed: Option<&'static str>,
+    /// Statements that ran, and those of them that failed.
+    pub(super) tries: Tries,
+}
+
+/// Statements that ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tries {
+    /// All of them.
+    pub(super) statements: u64,
+    /// Those that failed.
+    pub(super) errors: u64,
 }
 
 /// Requests that run as one statement: their items in one row, and where each one's end.
@@ -140,11 +153,11 @@ pub(super) async fn run<M: Merges>(
     asks: Vec<Ask<M::Item, M::Answer>>,
     deadline: Duration,
 ) -> Ran<M::Item, M::Answer> {
-    let mut groups = Vec::new();
+    let (mut groups, mut failed, mut tries) = (Vec::new(), None, Tries::default());
     // A lane took them, so they run once whatever becomes of their askers.
     let mut next = Some(Group::new(asks));
     while let Some(group) = next {
-        match attempt(&act, on, caller, &group, deadline).await {
+        match attempt(&act, on, caller, &group, deadline, &mut tries).await {
             Ok(answers) => group.answer(answers),
             Err(error) if group.asks.len() > 1 && error.may_be_halved() => {
                 let [first, second] = group.halves();
@@ -153,19 +166,20 @@ pub(super) async fn run<M: Merges>(
             Err(error @ EngineError::NotSent(_)) => {
                 groups.push(group);
                 let unsent = groups.into_iter().rev().flat_map(Group::apart).collect();
-                return Ran { unsent, poison: Some(error) };
+                return Ran { unsent, failed: Some(error.class()), poison: Some(error), tries };
             }
             Err(error) => {
+                failed = Some(error.class());
                 group.fail(&error);
                 if error.poisons_connection() {
                     let unsent = groups.into_iter().rev().flat_map(Group::apart).collect();
-                    return Ran { unsent, poison: Some(error) };
+                    return Ran { unsent, failed, poison: Some(error), tries };
                 }
             }
         }
         next = std::iter::from_fn(|| groups.pop()).find_map(Group::still_wanted);
     }
-    Ran { unsent: Vec::new(), poison: None }
+    Ran { unsent: Vec::new(), poison: None, failed, tries }
 }
 
 async fn attempt<M: Merges>(
@@ -174,9 +188,10 @@ async fn attempt<M: Merges>(
     caller: &Caller,
     group: &Group<M::Item, M::Answer>,
     deadline: Duration,
+    tries: &mut Tries,
 ) -> Result<Vec<M::Answer>, EngineError> {
     let items = &group.items;
-    let (tries, wait) = if group.asks.len() == 1 { (TRIES, LockWait::Full) } else { (1, LockWait::Short) };
+    let (most, wait) = if group.asks.len() == 1 { (TRIES, LockWait::Full) } else { (1, LockWait::Short) };
     let mut trial = 0;
     loop {
         trial += 1;
@@ -184,13 +199,15 @@ async fn attempt<M: Merges>(
             Ok(result) => result,
             Err(_) => Err(EngineError::Unknown("no answer within the lane's own deadline".into())),
         };
+        tries.statements += 1;
+        tries.errors += u64::from(result.is_err());
         match result {
             Ok(answers) if answers.len() == items.len() => return Ok(answers),
             Ok(answers) => {
                 let counts = format!("{} answers for {} items", answers.len(), items.len());
                 return Err(EngineError::Bug(counts));
             }
-            Err(EngineError::Conflict(_)) if trial < tries && group.asks.iter().any(|ask| !ask.reply.is_closed()) => {
+            Err(EngineError::Conflict(_)) if trial < most && group.asks.iter().any(|ask| !ask.reply.is_closed()) => {
                 let pause = 5 + rand::random::<u64>() % (20 * u64::from(trial));
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
@@ -206,7 +223,7 @@ mod tests {
     use tokio::sync::oneshot::{self, Receiver};
 
     use super::*;
-    use crate::store::request::Ticket;
+    use crate::{store::request::Ticket, telemetry::spans::Origin};
 
     /// Statements sent so far, and what the database answers.
     struct Scripted {
@@ -239,7 +256,14 @@ mod tests {
 
     fn ask(items: &[i32]) -> (Ask<i32, i32>, Answer) {
         let (reply, answer) = oneshot::channel();
-        let ask = Ask { items: items.to_vec(), bytes: 0, ticket: Ticket::new(), queued_at: Instant::now(), reply };
+        let ask = Ask {
+            items: items.to_vec(),
+            bytes: 0,
+            ticket: Ticket::new(),
+            queued_at: Instant::now(),
+            origin: Origin::default(),
+            reply,
+        };
         (ask, answer)
     }
 

@@ -7,9 +7,12 @@
 mod ask;
 mod backlog;
 mod blueprint;
+mod budgets;
 mod census;
+mod claims;
 pub mod comment;
 mod counts;
+mod crew;
 mod dead;
 pub mod engine;
 pub mod error;
@@ -21,6 +24,7 @@ mod line;
 mod merged;
 mod observe;
 mod passes;
+mod patience;
 pub mod postgres;
 mod presence;
 mod purging;
@@ -44,30 +48,31 @@ use tokio::sync::{mpsc, watch};
 
 use self::{
     backlog::Backlogs,
+    budgets::Budgets,
     census::Floors,
     counts::Counts,
     engine::{
-        AckedRow, Claim, ClaimedJob, Engine, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef, LeaseState,
-        LookSpot, NackRow, NackedRow, NewQueues, QueueRow, Sighting, Wake,
+        AckedRow, Engine, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef, NackRow, NackedRow, NewQueues,
+        QueueRow, Wake,
     },
     lanes::Lanes,
     ledger::Ledger,
     queues::Queues,
     request::Request,
-    statement::Statement,
     wakes::Notifier,
 };
 pub use self::{
+    budgets::{BudgetList, EffectiveBudget},
     dead::pace,
     lanes::LaneOptions,
-    ledger::Holds,
+    ledger::{CallerUse, Holds, LaneReport, LaneTime, LaneUse, StatementUse, Window},
     line::LineOptions,
     purging::{Deletion, Progress, Purge},
     rates::Totals,
 };
 use crate::{
-    model::{Caller, Failure, LeaseId, NackAction, NewJob, Outcome, QueueId, QueueName, Reason, ReplicaId},
-    telemetry::Metrics,
+    model::{Budget, Caller, Failure, NackAction, NewJob, QueueId, QueueName, Reason, ReplicaId},
+    telemetry::{Metrics, Spans},
 };
 
 /// How the store works.
@@ -93,12 +98,22 @@ pub struct StoreOptions {
     pub purge_step: usize,
     /// Callers that the ledger tells apart.
     pub ledger_callers: usize,
+    /// Those of them that it always does; those with a budget are besides them.
+    pub named_callers: Vec<Caller>,
+    /// Budgets of callers of which the database says nothing.
+    pub budgets: Vec<(Caller, Budget)>,
+    /// Callers that may have a budget in the database.
+    pub budgets_at_most: usize,
     /// Hints to other replicas are gathered this long.
     pub wake_gather: Duration,
     /// Replicas that wrote nothing about themselves for so long are as if they were not.
     pub absent_after: Duration,
     /// What is counted goes there.
     pub metrics: Option<Metrics>,
+    /// Makes the spans of statements.
+    pub spans: Spans,
+    /// A lane that is held for longer is told of in the log.
+    pub slow_hold: Duration,
 }
 
 impl Default for StoreOptions {
@@ -114,9 +129,14 @@ impl Default for StoreOptions {
             queue_refresh: Duration::from_secs(5),
             purge_step: 500,
             ledger_callers: 1_000,
+            named_callers: Vec::new(),
+            budgets: Vec::new(),
+            budgets_at_most: 1_000,
             wake_gather: Duration::from_millis(10),
             absent_after: Duration::from_secs(60),
             metrics: None,
+            spans: Spans::default(),
+            slow_hold: Duration::from_secs(1),
         }
     }
 }
@@ -139,10 +159,6 @@ pub struct Stored {
     pub queue: QueueId,
 }
 
-/// Pauses before what a lost claim may have leased is looked for again: its statement may still be under way in the database.
-const UNSEEN_AGAIN: [Duration; 4] =
-    [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(60)];
-
 /// Handle to the store; cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -155,6 +171,7 @@ struct Inner {
     counts: Counts,
     queues: Queues,
     backlogs: Backlogs,
+    budgets: Budgets,
     floors: Floors,
     notifier: Notifier,
     replica: ReplicaId,
@@ -166,8 +183,11 @@ impl Store {
     pub fn start(engine: Arc<dyn Engine>, options: StoreOptions) -> Self {
         let replica = ReplicaId(rand::random());
         let (wakes_in, wakes) = mpsc::channel(1_024);
-        let ledger = Ledger::new(options.ledger_callers);
-        let counts = Counts::new(options.metrics.clone());
+        let budgets = Budgets::new(options.budgets.iter().cloned(), options.budgets_at_most);
+        let with_budget = options.budgets.iter().map(|(caller, _)| caller);
+        let named = options.named_callers.iter().chain(with_budget).cloned();
+        let ledger = Ledger::new(options.ledger_callers, named, engine.lanes(options.lanes.lanes).len());
+        let counts = Counts::new(&options, engine.system());
         let lanes = Lanes::start(
             Arc::clone(&engine),
             options.lanes.clone(),
@@ -175,6 +195,7 @@ impl Store {
             (ledger, counts.clone()),
             wakes_in.clone(),
         );
+        lanes.set_caps(budgets::caps(&budgets.holding().borrow()));
         let notifier = Notifier::start(engine, &lanes, replica, options.wake_gather, wakes_in);
         let queues = Queues::new(options.queue_refresh);
         let inner = Inner {
@@ -183,6 +204,7 @@ impl Store {
             counts,
             queues,
             backlogs: Backlogs::default(),
+            budgets,
             floors: Floors::default(),
             notifier,
             replica,
@@ -250,76 +272,15 @@ impl Store {
 
     /// Moves the ends of leases. Busy items as in [`Store::ack`].
     pub async fn extend(&self, call: &Call, items: Vec<ExtendRow>) -> Result<Vec<ExtendedRow>, Failure> {
-        self.settle(call, items, Request::Extend, |row: &ExtendedRow| row.held).await
-    }
-
-    /// Claims for the streams of one caller. Where the outcome is unknown, whatever the claim may have leased is given back,
-    /// at once and again after 5, 30 and 60 s.
-    pub async fn claim(&self, caller: &Caller, claim: Claim) -> Result<Vec<ClaimedJob>, Failure> {
-        let leases: Vec<LeaseId> = claim.slots.iter().map(|slot| slot.lease).collect();
-        let (queue, floors) = (claim.queue, claim.floors);
-        let call = self.own(caller.clone());
-        let by = caller.clone();
-        let claimed = self
-            .single(&call, Statement::writing("claim"), move |session| {
-                Box::pin(async move { session.claim(&by, &claim).await })
-            })
-            .await;
-        match &claimed {
-            Ok(jobs) => {
-                self.inner.floors.claimed(queue, floors);
-                self.inner.counts.claimed(queue, jobs);
-            }
-            Err(failure) if failure.outcome == Outcome::Unknown => {
-                tokio::spawn(self.clone().give_back_unseen(leases));
-            }
-            Err(_) => {}
-        }
-        claimed
-    }
-
-    async fn give_back_unseen(self, leases: Vec<LeaseId>) {
-        for pause in UNSEEN_AGAIN {
-            tokio::time::sleep(pause).await;
-            let (caller, leases) = (Caller::broker("dispatcher"), leases.clone());
-            let call = self.own(caller.clone());
-            let given = self
-                .single(&call, Statement::writing("give_back_unseen"), move |session| {
-                    Box::pin(async move { session.give_back_unseen(&caller, &leases).await })
-                })
-                .await;
-            match given {
-                Ok(queues) if !queues.is_empty() => self.inner.lanes.look_at_everything(),
-                Ok(_) => {}
-                Err(failure) => {
-                    tracing::warn!(%failure, "jobs of a lost claim were not given back; they come back when their leases expire");
-                }
-            }
-        }
+        let extended = self.settle(call, items, Request::Extend, |row: &ExtendedRow| row.held).await?;
+        self.inner.counts.extended(&extended);
+        Ok(extended)
     }
 
     /// Gives back what was never sent, once.
     pub async fn give_back(&self, leases: Vec<LeaseRef>) -> Result<Vec<bool>, Failure> {
         let bytes = leases.len() * size_of::<LeaseRef>();
         self.ask(&self.own(Caller::broker("dispatcher")), leases, bytes, Request::GiveBack).await
-    }
-
-    /// The first waiting job of each queue and priority.
-    pub async fn look(&self, spots: Vec<LookSpot>) -> Result<Vec<Sighting>, Failure> {
-        let caller = Caller::broker("dispatcher");
-        self.single(&self.own(caller.clone()), Statement::reading("look"), move |session| {
-            Box::pin(async move { session.look(&caller, &spots).await })
-        })
-        .await
-    }
-
-    /// Which leases still hold.
-    pub async fn inspect(&self, leases: Vec<LeaseRef>) -> Result<Vec<LeaseState>, Failure> {
-        let caller = Caller::broker("dispatcher");
-        self.single(&self.own(caller.clone()), Statement::reading("inspect"), move |session| {
-            Box::pin(async move { session.inspect(&caller, &leases).await })
-        })
-        .await
     }
 
     /// A queue by its name, from memory where it was seen lately; `None` where it does not exist yet. Never creates one.
@@ -354,6 +315,16 @@ impl Store {
         self.inner.lanes.waiting()
     }
 
+    /// The same by caller; those without any are left out.
+    pub fn waiting_by_caller(&self) -> Vec<(Caller, usize)> {
+        self.inner.lanes.waiting_by_caller()
+    }
+
+    /// Lanes that there may be.
+    pub fn lanes_at_most(&self) -> usize {
+        self.inner.lanes.at_most()
+    }
+
     /// Lanes that are connected: at work, and idle.
     pub fn lanes(&self) -> (usize, usize) {
         self.inner.lanes.at_work_and_idle()
@@ -361,7 +332,12 @@ impl Store {
 
     /// Lane time per caller since the start.
     pub fn holds(&self) -> Vec<(Caller, Holds)> {
-        self.inner.lanes.ledger.snapshot()
+        self.inner.lanes.ledger.holds()
+    }
+
+    /// Who had the lanes in `window`, with each caller's kinds of statements where `statements` says so.
+    pub fn lane_report(&self, window: Window, statements: bool) -> LaneReport {
+        self.inner.lanes.ledger.report(window, statements, Instant::now())
     }
 
     /// What became of each queue's jobs on this replica since the start.

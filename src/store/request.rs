@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU8, Ordering::SeqCst},
     },
     time::Instant,
@@ -20,6 +20,7 @@ use super::{
     line::{Kind, Queued},
     statement::Statement,
 };
+use crate::telemetry::spans::{Origin, Producers};
 
 const QUEUED: u8 = 0;
 const TAKEN: u8 = 1;
@@ -57,6 +58,7 @@ pub(super) struct Ask<I, A> {
     pub(super) bytes: usize,
     pub(super) ticket: Ticket,
     pub(super) queued_at: Instant,
+    pub(super) origin: Origin,
     pub(super) reply: oneshot::Sender<Result<Vec<A>, EngineError>>,
 }
 
@@ -71,6 +73,9 @@ pub(super) struct Single {
     pub(super) statement: Statement,
     pub(super) ticket: Ticket,
     pub(super) queued_at: Instant,
+    pub(super) origin: Origin,
+    /// Of a claim: whose jobs came, once its statement has ended.
+    pub(super) producers: Arc<OnceLock<Producers>>,
 }
 
 /// Everything that can stand in the line.
@@ -102,6 +107,18 @@ impl Request {
         match self {
             Self::Single(single) => single.statement.name,
             merged => merged.kind().name(),
+        }
+    }
+
+    /// For which call it runs.
+    pub(super) fn origin(&self) -> &Origin {
+        match self {
+            Self::Enqueue(ask) => &ask.origin,
+            Self::Ack(ask) => &ask.origin,
+            Self::Nack(ask) => &ask.origin,
+            Self::Extend(ask) => &ask.origin,
+            Self::GiveBack(ask) => &ask.origin,
+            Self::Single(single) => &single.origin,
         }
     }
 

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::model::Caller;
 
-fn caller() -> Caller {
+/// For whom migrations run.
+pub(super) fn caller() -> Caller {
     Caller::broker("migrate")
 }
 

@@ -7,46 +7,49 @@ use std::{
 
 use opentelemetry::KeyValue;
 
+use super::names::key;
 use crate::model::Caller;
 
-/// Key of the label that names a caller, the same word that stands in the SQL comment.
-const KEY: &str = "conn_tag";
-
-/// Label sets by caller. Those known from the start and the broker's own always have one; of the others the first
-/// `at_most` do. A series, once begun, is never given up: its sum must stay exact.
+/// Labels by caller. Those known from the start and the broker's own always have one; of the others the first `at_most` do. A
+/// series, once begun, is never given up: its sum must stay exact.
 pub(super) struct CallerLabels {
-    known: RwLock<HashMap<Caller, Arc<[KeyValue]>>>,
-    other: Arc<[KeyValue]>,
+    known: RwLock<HashMap<Caller, KeyValue>>,
+    other: KeyValue,
     more: usize,
-    pool: KeyValue,
 }
 
 impl CallerLabels {
     /// With a label for each of the `named`, and `more` for callers that come up.
     pub(super) fn new(named: &[Caller], more: usize) -> Self {
-        let pool = KeyValue::new("db.client.connection.pool.name", "lanes");
-        let set = |caller: &Caller| -> Arc<[KeyValue]> {
-            [KeyValue::new(KEY, caller.as_str().to_owned()), pool.clone()].into()
-        };
         let unattributed = Caller::unattributed();
-        let known = named.iter().chain([&unattributed]).map(|caller| (caller.clone(), set(caller))).collect();
-        Self { known: RwLock::new(known), other: set(&Caller::other()), more: named.len() + 1 + more, pool }
+        let known = named.iter().chain([&unattributed]).map(|caller| (caller.clone(), label(caller))).collect();
+        Self { known: RwLock::new(known), other: label(&Caller::other()), more: named.len() + 1 + more }
     }
 
-    /// The labels of `caller`.
-    pub(super) fn of(&self, caller: &Caller) -> Arc<[KeyValue]> {
+    /// The labels that are there from the start, and the one of all without.
+    pub(super) fn fixed(&self) -> Vec<KeyValue> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.values().chain([&self.other]).cloned().collect()
+    }
+
+    /// The label of `caller`.
+    pub(super) fn of(&self, caller: &Caller) -> KeyValue {
         // whatever thread died with the lock held left a whole map behind
-        if let Some(set) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(caller) {
-            return set.clone();
+        if let Some(label) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(caller) {
+            return label.clone();
         }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let own = caller.as_str().starts_with("leasehold.");
         if !own && known.keys().filter(|caller| !caller.as_str().starts_with("leasehold.")).count() >= self.more {
             return self.other.clone();
         }
-        let set = || [KeyValue::new(KEY, caller.as_str().to_owned()), self.pool.clone()].into();
-        known.entry(caller.clone()).or_insert_with(set).clone()
+        known.entry(caller.clone()).or_insert_with(|| label(caller)).clone()
     }
+}
+
+/// Its text is shared by all its copies.
+fn label(caller: &Caller) -> KeyValue {
+    KeyValue::new(key::CALLER, Arc::<str>::from(caller.as_str()))
 }
 
 #[cfg(test)]
@@ -54,7 +57,7 @@ mod tests {
     use super::*;
 
     fn label(labels: &CallerLabels, name: &str) -> String {
-        labels.of(&Caller::parse(name).expect(name))[0].value.to_string()
+        labels.of(&Caller::parse(name).expect(name)).value.to_string()
     }
 
     #[test]
@@ -71,9 +74,9 @@ mod tests {
     #[test]
     fn the_brokers_own_work_always_has_a_label_and_takes_none_away() {
         let labels = CallerLabels::new(&[], 1);
-        assert_eq!(labels.of(&Caller::broker("reaper"))[0].value.to_string(), "leasehold.reaper");
+        assert_eq!(labels.of(&Caller::broker("reaper")).value.to_string(), "leasehold.reaper");
         assert_eq!(label(&labels, "first"), "first");
-        assert_eq!(labels.of(&Caller::broker("pruner"))[0].value.to_string(), "leasehold.pruner");
-        assert_eq!(labels.of(&Caller::unattributed())[0].value.to_string(), "unattributed");
+        assert_eq!(labels.of(&Caller::broker("pruner")).value.to_string(), "leasehold.pruner");
+        assert_eq!(labels.of(&Caller::unattributed()).value.to_string(), "unattributed");
     }
 }

@@ -5,7 +5,13 @@ use std::sync::Arc;
 
 use opentelemetry::KeyValue;
 
-use super::Metrics;
+use super::{
+    Metrics,
+    names::{
+        DATABASE_CONNECTIONS, DATABASE_CONNECTIONS_MAX, DATABASE_HOLD_TIME, DEAD_ROWS, HORIZON_AGE, HORIZON_PAST_LIMIT,
+        HORIZON_TRANSACTIONS, Instrument, LIVE_ROWS, SAMPLES, SESSIONS, SESSIONS_WAITING, key,
+    },
+};
 
 /// Whose connections: a name from a bounded set, and whether they are brokers'.
 pub type HolderLabel = (String, bool);
@@ -79,144 +85,90 @@ impl Metrics {
         self.watch_tables(&read);
     }
 
-    /// A gauge of whole numbers.
+    /// Whole numbers.
+    #[expect(clippy::cast_precision_loss, reason = "counts of sessions, transactions and rows are far below 2^52")]
     fn watch_numbers(
         &self,
-        name: &'static str,
-        about: &'static str,
+        declared: &Instrument,
         read: &Read,
         numbers: impl Fn(&DatabaseReading) -> Vec<(u64, Vec<KeyValue>)> + Send + Sync + 'static,
     ) {
         let read = Arc::clone(read);
-        self.meter()
-            .u64_observable_gauge(name)
-            .with_description(about)
-            .with_callback(move |gauge| {
-                for (number, labels) in numbers(&read()) {
-                    gauge.observe(number, &labels);
-                }
-            })
-            .build();
+        self.maker().observed(declared, move |say| {
+            for (number, labels) in numbers(&read()) {
+                say(number as f64, &labels);
+            }
+        });
     }
 
     fn watch_sessions(&self, read: &Read) {
-        self.watch_numbers(
-            "leasehold.database.sessions",
-            "Sessions of the database by caller, origin and state, as of the last sample.",
-            read,
-            |reading| {
-                let callers = reading.sessions.iter().flat_map(|sessions| &sessions.callers);
-                let states = callers.flat_map(|caller| {
-                    caller.states.iter().map(|(state, count)| {
-                        let state = KeyValue::new("state", *state);
-                        (*count, holder(&caller.caller).into_iter().chain([state]).collect())
-                    })
-                });
-                states.collect()
-            },
-        );
-        self.watch_numbers(
-            "leasehold.database.sessions.waiting",
-            "Sessions of the database that wait for a lock, by caller and origin, as of the last sample.",
-            read,
-            |reading| {
-                let callers = reading.sessions.iter().flat_map(|sessions| &sessions.callers);
-                callers.map(|caller| (caller.waiting, holder(&caller.caller).into())).collect()
-            },
-        );
-        self.watch_numbers(
-            "leasehold.database.connections",
-            "Clients' connections to the whole database server, as of the last sample.",
-            read,
-            |reading| reading.sessions.iter().map(|sessions| (sessions.connections, Vec::new())).collect(),
-        );
-        self.watch_numbers(
-            "leasehold.database.connections.max",
-            "Connections that the database server takes at most.",
-            read,
-            |reading| reading.sessions.iter().map(|sessions| (sessions.max_connections, Vec::new())).collect(),
-        );
+        self.watch_numbers(&SESSIONS, read, |reading| {
+            let callers = reading.sessions.iter().flat_map(|sessions| &sessions.callers);
+            let states = callers.flat_map(|caller| {
+                caller.states.iter().map(|(state, count)| {
+                    let state = KeyValue::new(key::STATE, *state);
+                    (*count, holder(&caller.caller).into_iter().chain([state]).collect())
+                })
+            });
+            states.collect()
+        });
+        self.watch_numbers(&SESSIONS_WAITING, read, |reading| {
+            let callers = reading.sessions.iter().flat_map(|sessions| &sessions.callers);
+            callers.map(|caller| (caller.waiting, holder(&caller.caller).into())).collect()
+        });
+        self.watch_numbers(&DATABASE_CONNECTIONS, read, |reading| {
+            reading.sessions.iter().map(|sessions| (sessions.connections, Vec::new())).collect()
+        });
+        self.watch_numbers(&DATABASE_CONNECTIONS_MAX, read, |reading| {
+            reading.sessions.iter().map(|sessions| (sessions.max_connections, Vec::new())).collect()
+        });
     }
 
     fn watch_looks(&self, read: &Read) {
-        let (held, looks) = (Arc::clone(read), Arc::clone(read));
-        self.meter()
-            .f64_observable_counter("leasehold.database.hold_time")
-            .with_unit("s")
-            .with_description("Estimated seconds for which database connections were held, by caller and origin.")
-            .with_callback(move |counter| {
-                for (caller, seconds) in held().held {
-                    counter.observe(seconds, &holder(&caller));
-                }
-            })
-            .build();
-        self.meter()
-            .u64_observable_counter("leasehold.database.samples")
-            .with_description("Samples of the database's sessions, by what became of them.")
-            .with_callback(move |counter| {
-                for (result, count) in looks().looks {
-                    counter.observe(count, &[KeyValue::new("result", result)]);
-                }
-            })
-            .build();
+        let held = Arc::clone(read);
+        self.maker().observed(&DATABASE_HOLD_TIME, move |say| {
+            for (caller, seconds) in held().held {
+                say(seconds, &holder(&caller));
+            }
+        });
+        self.watch_numbers(&SAMPLES, read, |reading| {
+            reading.looks.iter().map(|(result, count)| (*count, vec![KeyValue::new(key::RESULT, *result)])).collect()
+        });
     }
 
     fn watch_horizon(&self, read: &Read) {
         let ages = Arc::clone(read);
-        self.meter()
-            .f64_observable_gauge("leasehold.database.horizon.age")
-            .with_unit("s")
-            .with_description("How long the oldest transaction that holds back dead rows is open, by kind of holder.")
-            .with_callback(move |gauge| {
-                for (kind, _, age) in ages().horizon.into_iter().flat_map(|horizon| horizon.oldest) {
-                    if let Some(age) = age {
-                        gauge.observe(age, &[KeyValue::new("kind", kind)]);
-                    }
+        self.maker().observed(&HORIZON_AGE, move |say| {
+            for (kind, _, age) in ages().horizon.into_iter().flat_map(|horizon| horizon.oldest) {
+                if let Some(age) = age {
+                    say(age, &[KeyValue::new(key::HOLDER, kind)]);
                 }
-            })
-            .build();
-        self.watch_numbers(
-            "leasehold.database.horizon.transactions",
-            "Transactions begun since the oldest snapshot that holds back dead rows, by kind of holder.",
-            read,
-            |reading| {
-                let oldest = reading.horizon.iter().flat_map(|horizon| &horizon.oldest);
-                oldest.map(|(kind, transactions, _)| (*transactions, vec![KeyValue::new("kind", *kind)])).collect()
-            },
-        );
-        self.watch_numbers(
-            "leasehold.database.horizon.past_limit",
-            "1 while somebody holds back dead rows past the limit of the configuration.",
-            read,
-            |reading| reading.horizon.iter().map(|horizon| (horizon.past_limit.into(), Vec::new())).collect(),
-        );
+            }
+        });
+        self.watch_numbers(&HORIZON_TRANSACTIONS, read, |reading| {
+            let oldest = reading.horizon.iter().flat_map(|horizon| &horizon.oldest);
+            oldest.map(|(kind, transactions, _)| (*transactions, vec![KeyValue::new(key::HOLDER, *kind)])).collect()
+        });
+        self.watch_numbers(&HORIZON_PAST_LIMIT, read, |reading| {
+            reading.horizon.iter().map(|horizon| (horizon.past_limit.into(), Vec::new())).collect()
+        });
     }
 
     fn watch_tables(&self, read: &Read) {
         let tables = |value: fn(&TableReading) -> u64| {
             move |reading: &DatabaseReading| {
                 let tables = reading.horizon.iter().flat_map(|horizon| &horizon.tables);
-                tables.map(|table| (value(table), vec![KeyValue::new("table", table.table.clone())])).collect()
+                tables.map(|table| (value(table), vec![KeyValue::new(key::TABLE, table.table.clone())])).collect()
             }
         };
-        self.watch_numbers(
-            "leasehold.database.table.live_rows",
-            "Rows of the broker's tables, by the database's estimate.",
-            read,
-            tables(|table| table.live_rows),
-        );
-        self.watch_numbers(
-            "leasehold.database.table.dead_rows",
-            "Dead rows of the broker's tables that are not removed, by the database's estimate.",
-            read,
-            tables(|table| table.dead_rows),
-        );
+        self.watch_numbers(&LIVE_ROWS, read, tables(|table| table.live_rows));
+        self.watch_numbers(&DEAD_ROWS, read, tables(|table| table.dead_rows));
     }
 }
 
 fn holder((caller, broker): &HolderLabel) -> [KeyValue; 2] {
     let origin = if *broker { "broker" } else { "elsewhere" };
-    [KeyValue::new("conn_tag", caller.clone()), KeyValue::new("origin", origin)]
+    [KeyValue::new(key::CALLER, caller.clone()), KeyValue::new(key::ORIGIN, origin)]
 }
 
 #[cfg(test)]

@@ -32,13 +32,7 @@ pub fn start(format: LogFormat, level: LogLevel, extra: Vec<ExtraLayer>) -> Resu
 
 /// Which events become lines. Libraries speak from warnings on; the database driver not at all, since its events hold SQL text.
 fn lines_of(level: LogLevel) -> Targets {
-    let level = match level {
-        LogLevel::Error => Level::ERROR,
-        LogLevel::Warn => Level::WARN,
-        LogLevel::Info => Level::INFO,
-        LogLevel::Debug => Level::DEBUG,
-        LogLevel::Trace => Level::TRACE,
-    };
+    let level = level_of(level);
     Targets::new()
         .with_default(level.min(Level::WARN))
         .with_target("leasehold", level)
@@ -46,9 +40,45 @@ fn lines_of(level: LogLevel) -> Targets {
         .with_target("sqlx", LevelFilter::OFF)
 }
 
+/// A listener whose records are sent. Libraries keep silent: what the sending itself has to say would have to be sent in turn.
+pub(super) fn sent(listener: impl Layer<Registry> + Send + Sync, level: LogLevel) -> ExtraLayer {
+    listener.with_filter(records_of(level)).boxed()
+}
+
+fn records_of(level: LogLevel) -> Targets {
+    let level = level_of(level);
+    Targets::new().with_target("leasehold", level).with_target(AUDIT, level.max(Level::INFO))
+}
+
+fn level_of(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Trace => Level::TRACE,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_sends_records_makes_none() {
+        let records = records_of(LogLevel::Trace);
+        for target in
+            ["h2::codec", "hyper_util::client", "tonic::transport", "tower::buffer", "opentelemetry_sdk", "sqlx"]
+        {
+            assert!(!records.would_enable(target, &Level::ERROR), "{target}");
+        }
+        assert!(records.would_enable("leasehold::store", &Level::TRACE));
+        assert!(!records_of(LogLevel::Info).would_enable("leasehold::store", &Level::DEBUG));
+        assert!(
+            records_of(LogLevel::Error).would_enable(AUDIT, &Level::INFO),
+            "the audit log is sent whatever the level"
+        );
+    }
 
     #[test]
     fn the_database_driver_never_writes_a_line() {

@@ -5,6 +5,8 @@
 //! much, its next step follows at once.
 
 mod arrivals;
+mod budgets;
+mod census;
 mod expiry;
 mod presence;
 mod pruner;
@@ -12,7 +14,7 @@ mod reaper;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -26,12 +28,14 @@ use tracing::{debug, info, warn};
 
 use self::{
     arrivals::Arrivals,
+    budgets::Budgets,
+    census::{Census, Readings},
     expiry::Expiry,
     presence::Present,
     pruner::{AckedJobs, DeadJobs, IdempotencyKeys},
     reaper::Reaper,
 };
-use crate::{dispatch::Dispatch, model::Failure, store::Store};
+use crate::{dispatch::Dispatch, model::Failure, store::Store, telemetry::metrics::QueueReading};
 
 /// How often passes run. The defaults are those that the documentation states.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,6 +48,12 @@ pub struct UpkeepOptions {
     pub expiry_interval: Duration,
     /// Between two passes of the pruner.
     pub pruner_interval: Duration,
+    /// Between two readings of callers' budgets.
+    pub budget_interval: Duration,
+    /// Between two measurements of queues.
+    pub census_interval: Duration,
+    /// Queues that are measured apart; none at all are measured where 0.
+    pub census_queues: usize,
     /// Between two reports of this replica about itself.
     pub presence_interval: Duration,
     /// Rows in one statement.
@@ -61,6 +71,9 @@ impl Default for UpkeepOptions {
             arrivals_interval: Duration::from_secs(1),
             expiry_interval: Duration::from_secs(2),
             pruner_interval: Duration::from_mins(1),
+            budget_interval: Duration::from_secs(5),
+            census_interval: Duration::from_secs(10),
+            census_queues: 100,
             presence_interval: Duration::from_secs(10),
             step: 1_000,
             full_walk_interval: Duration::from_mins(10),
@@ -79,6 +92,11 @@ const SHARE: u32 = 20;
 trait Pass: Send + 'static {
     /// For logs and metrics.
     fn name(&self) -> &'static str;
+
+    /// Whether its first step comes at once, and not after its interval.
+    fn begins_at_once(&self) -> bool {
+        false
+    }
 
     /// Forgets its floor: the next step walks from the beginning.
     fn start_over(&mut self);
@@ -132,12 +150,19 @@ pub struct Upkeep {
     stop: CancellationToken,
     loops: JoinSet<()>,
     counters: Vec<(&'static str, Arc<Counters>)>,
+    queues: Readings,
 }
 
 impl Upkeep {
     /// Starts all passes on the current runtime.
     pub fn start(store: Store, dispatch: Dispatch, options: UpkeepOptions) -> Self {
-        let mut upkeep = Self { stop: CancellationToken::new(), loops: JoinSet::new(), counters: Vec::new() };
+        let queues: Readings = Arc::new(Mutex::new(Arc::default()));
+        let mut upkeep = Self {
+            stop: CancellationToken::new(),
+            loops: JoinSet::new(),
+            counters: Vec::new(),
+            queues: queues.clone(),
+        };
         let (reaper, arrivals, pruner) = (options.reaper_interval, options.arrivals_interval, options.pruner_interval);
         upkeep.run(Reaper::new(store.clone(), dispatch.clone()), reaper, &options);
         upkeep.run(Arrivals::new(store.clone(), dispatch.clone()), arrivals, &options);
@@ -145,7 +170,11 @@ impl Upkeep {
         upkeep.run(Present::new(dispatch), options.presence_interval, &options);
         upkeep.run(DeadJobs::new(store.clone()), pruner, &options);
         upkeep.run(AckedJobs::new(store.clone()), pruner, &options);
-        upkeep.run(IdempotencyKeys::new(store), pruner, &options);
+        if options.census_queues > 0 {
+            upkeep.run(Census::new(store.clone(), options.census_queues, queues), options.census_interval, &options);
+        }
+        upkeep.run(IdempotencyKeys::new(store.clone()), pruner, &options);
+        upkeep.run(Budgets::new(store), options.budget_interval, &options);
         upkeep
     }
 
@@ -159,6 +188,12 @@ impl Upkeep {
     pub fn reader(&self) -> impl Fn() -> Vec<(&'static str, PassCounts)> + Send + Sync + 'static {
         let counters = self.counters.clone();
         move || counters.iter().map(|(name, counters)| (*name, counters.read())).collect()
+    }
+
+    /// Reads what was measured last of each queue; goes on to do so when this handle is gone.
+    pub fn queues(&self) -> impl Fn() -> Arc<[QueueReading]> + Send + Sync + 'static {
+        let queues = self.queues.clone();
+        move || queues.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends all passes after the step that each is in.
@@ -204,7 +239,7 @@ async fn keep_up(
 ) {
     let mut full_walk_at = Instant::now() + options.full_walk_interval;
     let mut failures = 0_u32;
-    let mut pause = interval;
+    let mut pause = if pass.begins_at_once() { Duration::ZERO } else { interval };
     loop {
         // Not in step with other replicas.
         let wait = pause.mul_f64(rand::rng().random_range(0.9..=1.1));

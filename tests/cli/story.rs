@@ -107,7 +107,10 @@ fn a_queue_falls_behind_and_an_operator_puts_it_right_without_losing_a_job() {
         &command,
     ]);
     operator.until("the worker is full", |counts| {
-        counts["leased"] == 2 && counts["streams"] == 1 && counts["free_credit"] == 0 && counts["rates"]["enqueued"] != 0.0
+        counts["leased"] == 2
+            && counts["streams"] == 1
+            && counts["free_credit"] == 0
+            && counts["rates"]["enqueued"] != 0.0
     });
     operator.think("the shop says that nothing is being packed");
     operator.run("queue list").ok();

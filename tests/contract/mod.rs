@@ -4,6 +4,7 @@
 
 mod administration;
 mod bench;
+mod budgets;
 mod claim;
 pub(crate) mod database;
 mod elsewhere;
@@ -220,6 +221,11 @@ macro_rules! contract {
             a_failed_act_is_an_error_and_never_an_empty_answer
             the_schema_is_complete_after_its_migrations
             a_session_answers
+        );
+        theme!($engine, budgets:
+            a_budget_is_kept_as_given_and_replaced_whole
+            a_removed_budget_is_gone_and_removing_it_again_says_so
+            past_their_bound_only_callers_that_have_a_budget_get_another
         );
     };
 }

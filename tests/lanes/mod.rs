@@ -20,12 +20,14 @@ macro_rules! on_both_engines {
 mod arrivals;
 mod attribution;
 mod bounds;
+mod budgets;
 mod busy;
 mod callers;
 mod cancellation;
 mod claims;
 mod connections;
 mod deadlines;
+mod ledger;
 mod merging;
 mod outage;
 pub(crate) mod proxy;

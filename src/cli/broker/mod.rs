@@ -20,7 +20,10 @@ pub(super) use self::{
 use super::{Exit, flag};
 use crate::{
     model::Caller,
-    v1::{queue_admin_service_client::QueueAdminServiceClient, queue_service_client::QueueServiceClient},
+    v1::{
+        connection_service_client::ConnectionServiceClient, queue_admin_service_client::QueueAdminServiceClient,
+        queue_service_client::QueueServiceClient,
+    },
 };
 
 /// Largest answer: a page of jobs with their payloads, or a frame with the largest job.
@@ -89,6 +92,11 @@ impl Broker {
     /// What operators see and steer.
     pub(super) fn admin(&self) -> QueueAdminServiceClient<Channel> {
         QueueAdminServiceClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER)
+    }
+
+    /// Who holds the database's connections.
+    pub(super) fn connections(&self) -> ConnectionServiceClient<Channel> {
+        ConnectionServiceClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER)
     }
 
     /// Longest that one call may take.

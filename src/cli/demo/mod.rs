@@ -23,7 +23,7 @@ use self::{
 };
 use super::{Exit, exit};
 use crate::{
-    app::App,
+    app::{App, database},
     config::{Config, Sources},
     telemetry::logging,
 };
@@ -60,7 +60,7 @@ async fn demonstrate(length: Duration) -> Result<Exit, Box<dyn std::error::Error
     let directory = tempfile::tempdir()?;
     let config = config(directory.path())?;
     logging::start(config.broker.log_format, config.broker.log_level, Vec::new())?;
-    let app = App::start(&config).await?;
+    let app = App::start(&config, database::telemetry(&config)?).await?;
     exit::note(&format_args!("a broker serves gRPC on {} for {} s", app.grpc_address(), length.as_secs()));
 
     let tallies = ALL.map(|process| (process, Arc::new(Tally::default())));

@@ -4,6 +4,7 @@
 //! texts, lengths of time numbers of seconds (`…_seconds`), states and statuses words in lower case; what is absent is left
 //! out or null. Fields are only ever added.
 
+pub(super) mod caller;
 pub(super) mod confirm;
 pub(super) mod consumer;
 pub(super) mod escape;

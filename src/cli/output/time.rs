@@ -37,6 +37,25 @@ pub(in crate::cli) fn span(length: Duration) -> String {
     }
 }
 
+/// A length of time that may be short, in three figures: `40µs`, `1.5ms`, `12.3s`, from a minute on as [`span`] has it.
+pub(in crate::cli) fn fine(length: Duration) -> String {
+    let seconds = seconds(length).max(0.0);
+    let (number, unit) = match seconds {
+        0.0 => return "0".to_owned(),
+        ..0.001 => (seconds * 1e6, "µs"),
+        ..1.0 => (seconds * 1e3, "ms"),
+        ..60.0 => (seconds, "s"),
+        _ => return span(length),
+    };
+    let text = match number {
+        ..10.0 => format!("{number:.2}"),
+        ..100.0 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    };
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
+}
+
 /// How far an instant is from now by this machine's clock: `in 5m`, `3s ago`. For people, who know that clocks differ.
 pub(in crate::cli) fn from_now(at: Timestamp) -> String {
     let now = Timestamp::from(SystemTime::now());
@@ -62,6 +81,18 @@ mod tests {
         assert_eq!(shown(300, 0), "5m");
         assert_eq!(shown(7_800, 0), "2h 10m");
         assert_eq!(shown(14 * 86_400 + 3_600, 0), "14d 1h");
+    }
+
+    #[test]
+    fn a_short_length_of_time_is_shown_in_three_figures() {
+        let shown = |seconds, nanos| fine(Duration { seconds, nanos });
+        assert_eq!(shown(0, 0), "0");
+        assert_eq!(shown(0, 40_000), "40µs");
+        assert_eq!(shown(0, 1_500_000), "1.5ms");
+        assert_eq!(shown(0, 123_400_000), "123ms");
+        assert_eq!(shown(1, 0), "1s");
+        assert_eq!(shown(12, 340_000_000), "12.3s");
+        assert_eq!(shown(100, 0), "1m 40s");
     }
 
     #[test]

@@ -2,9 +2,13 @@
 
 mod address;
 mod choice;
+mod collector;
 mod database;
+mod fraction;
 mod identifier;
 mod names;
+mod pairs;
+mod part;
 mod size;
 mod span;
 mod text;
@@ -15,9 +19,13 @@ use std::fmt;
 pub use self::{
     address::Address,
     choice::{Choice, Switch},
+    collector::Collector,
     database::{Database, DatabaseUrl},
+    fraction::Fraction,
     identifier::Identifier,
     names::CallerNames,
+    pairs::{Pairs, SecretPairs, TextPairs},
+    part::Part,
     size::Size,
     span::Span,
     text::{Folder, Label},

@@ -1,6 +1,7 @@
 //! The sections of the configuration: one file and one struct each, every option declared once.
 
 mod broker;
+pub(super) mod budget;
 mod callers;
 mod lanes;
 mod limits;
@@ -8,6 +9,7 @@ mod queues;
 mod sampler;
 mod server;
 mod streams;
+mod telemetry;
 mod upkeep;
 
 pub use self::{
@@ -19,5 +21,6 @@ pub use self::{
     sampler::SamplerSection,
     server::ServerSection,
     streams::Streams,
+    telemetry::TelemetrySection,
     upkeep::UpkeepSection,
 };

@@ -42,6 +42,13 @@ pub(super) struct UnderWay {
     started: Instant,
 }
 
+impl UnderWay {
+    /// For whom it runs.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+}
+
 impl Desk {
     /// Jobs may be ready in this queue: about `jobs` more, if anybody knows; on this replica, if `local`.
     pub(super) fn heat(&mut self, id: QueueId, jobs: usize, local: bool) {
@@ -95,12 +102,20 @@ impl Desk {
         while self.claims.len() < self.options.max_claims
             && let Some((id, caller)) = self.line.pop_front()
         {
-            let Some(queue) = self.queues.get_mut(&id) else { continue };
-            let (hot, paused) = (queue.hot, queue.paused);
-            let Some(group) = queue.groups.get_mut(&caller) else { continue };
-            group.in_line = false;
-            if group.may_claim(hot, paused) && !self.draining {
-                self.start_claim(id, caller, now);
+            if self.put_off(id, &caller) {
+                continue;
+            }
+            let under_way = self.claims.len();
+            if let Some(queue) = self.queues.get_mut(&id)
+                && let Some(group) = queue.groups.get_mut(&caller)
+            {
+                group.in_line = false;
+                if group.may_claim(queue.hot, queue.paused) && !self.draining {
+                    self.start_claim(id, caller.clone(), now);
+                }
+            }
+            if self.claims.len() == under_way {
+                self.take_up(&caller);
             }
         }
     }
@@ -232,6 +247,7 @@ impl Desk {
             queue.drop_group_if_idle(&caller);
         }
         self.consider(id, &caller);
+        self.take_up(&caller);
     }
 
     /// Learns from a claim, then hands its jobs to the streams whose slots they came in.

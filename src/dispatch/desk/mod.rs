@@ -2,6 +2,7 @@
 //! happened and at what time, and answers with what to do.
 
 mod alarms;
+mod capped;
 mod claims;
 mod leases;
 mod looks;
@@ -20,7 +21,7 @@ use std::{
 
 use rand::{Rng as _, rngs::StdRng};
 
-use self::{claims::UnderWay, leases::Lease, names::Name, streams::OpenStream};
+use self::{capped::Capped, claims::UnderWay, leases::Lease, names::Name, streams::OpenStream};
 use super::{
     StreamsSnapshot,
     agenda::{Agenda, Alarm},
@@ -71,6 +72,8 @@ pub(super) struct Desk {
     replica: ReplicaId,
     random: StdRng,
     streams: HashMap<StreamNumber, OpenStream>,
+    /// Jobs that they may have outstanding together.
+    granted: usize,
     names: HashMap<QueueName, Name>,
     queues: BTreeMap<QueueId, KnownQueue>,
     leases: HashMap<JobId, Lease>,
@@ -88,6 +91,7 @@ pub(super) struct Desk {
     untold: BTreeSet<QueueId>,
     /// Claims to come.
     line: VecDeque<(QueueId, Caller)>,
+    capped: Capped,
     claims: HashMap<u64, UnderWay>,
     reserved: usize,
     /// Bytes of jobs in all buffers.
@@ -144,6 +148,7 @@ impl Desk {
             replica,
             random,
             streams: HashMap::new(),
+            granted: 0,
             names: HashMap::new(),
             queues: BTreeMap::new(),
             leases: HashMap::new(),
@@ -157,6 +162,7 @@ impl Desk {
             hot: BTreeSet::new(),
             untold: BTreeSet::new(),
             line: VecDeque::new(),
+            capped: Capped::default(),
             claims: HashMap::new(),
             reserved: 0,
             buffered: 0,
@@ -275,6 +281,7 @@ impl Desk {
     pub(super) fn snapshot(&self) -> StreamsSnapshot {
         StreamsSnapshot {
             streams: self.streams.len(),
+            credit: self.granted,
             outstanding: self.leases.len(),
             unsent_bytes: self.buffered,
             reserved: self.reserved,

@@ -129,6 +129,7 @@ impl Desk {
             deadline: spec.deadline,
             stale_at: None,
         };
+        self.granted += stream.credit.most() as usize;
         self.streams.insert(number, stream);
         self.subscribe(number);
         self.touched.insert(number);
@@ -286,6 +287,7 @@ impl Desk {
 
     fn forget(&mut self, number: StreamNumber) {
         let Some(stream) = self.streams.remove(&number) else { return };
+        self.granted -= stream.credit.most() as usize;
         self.agenda.cancel(stream.heartbeat_at, Alarm::Heartbeat(number));
         self.agenda.cancel(stream.ends_at, Alarm::Age(number));
         if let Some(at) = stream.deadline {

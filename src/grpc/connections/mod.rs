@@ -3,12 +3,18 @@
 mod callers;
 mod sessions;
 
-use std::pin::Pin;
+use std::{pin::Pin, sync::Arc};
 
 use futures_util::Stream;
+use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 
-use super::unary::Unary;
+use self::callers::Watch;
+use super::{
+    audit::Audit,
+    connection::Connection,
+    unary::{Unary, scope},
+};
 use crate::{connections::Observer, store::Store, v1};
 
 /// Frames of an answer that goes on.
@@ -19,11 +25,15 @@ type Frames<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub(super) struct ConnectionsApi {
     store: Store,
     observer: Observer,
+    /// This replica's name.
+    replica: Arc<str>,
+    /// Room for streams of snapshots.
+    watchers: Arc<Semaphore>,
 }
 
 impl ConnectionsApi {
-    pub(super) fn new(store: Store, observer: Observer) -> Self {
-        Self { store, observer }
+    pub(super) fn new(store: Store, observer: Observer, replica: &str, watchers: usize) -> Self {
+        Self { store, observer, replica: replica.into(), watchers: Arc::new(Semaphore::new(watchers)) }
     }
 }
 
@@ -35,16 +45,18 @@ impl v1::connection_service_server::ConnectionService for ConnectionsApi {
         &self,
         request: Request<v1::ListCallersRequest>,
     ) -> Result<Response<v1::ListCallersResponse>, Status> {
-        let (unary, call) = Unary::of(&request);
-        unary.answer(self.do_list_callers(&call, request.get_ref()).await)
+        let (unary, _) = Unary::of(&request);
+        unary.answer(self.do_list_callers(request.get_ref()))
     }
 
     async fn watch_callers(
         &self,
         request: Request<v1::WatchCallersRequest>,
     ) -> Result<Response<Self::WatchCallersStream>, Status> {
-        let (unary, call) = Unary::of(&request);
-        unary.answer(self.do_watch_callers(&call, request.get_ref()).await)
+        let (unary, _) = Unary::of(&request);
+        let connection = request.extensions().get::<Connection>().expect("every call comes over a connection");
+        let watch = Watch { deadline: scope(&request).stream_deadline, ending: connection.ending().clone() };
+        unary.answer(self.do_watch_callers(watch, request.get_ref()))
     }
 
     async fn list_database_sessions(
@@ -68,6 +80,7 @@ impl v1::connection_service_server::ConnectionService for ConnectionsApi {
         request: Request<v1::SetCallerBudgetRequest>,
     ) -> Result<Response<v1::SetCallerBudgetResponse>, Status> {
         let (unary, call) = Unary::of(&request);
-        unary.answer(self.do_set_caller_budget(&call, request.get_ref()).await)
+        let audit = Audit::of("ConnectionService/SetCallerBudget", &request);
+        unary.answer(self.do_set_caller_budget(&call, audit, request.get_ref()).await)
     }
 }

@@ -3,6 +3,7 @@
 //! Everything that a client sends is checked here, before anything runs. All faults of a request are found together, up to
 //! [`faults::Faults::AT_MOST`], each with the path of its field.
 
+mod callers;
 mod consumers;
 mod dead;
 mod enqueue;
@@ -21,6 +22,7 @@ mod time;
 mod tokens;
 
 pub(super) use self::{
+    callers::{Beside, BudgetChange, budget_shown, new_budget, snapshot, window},
     consumers::{consumer, consumers_page, next_consumers},
     dead::{Redrive, dead_page, next_dead, redrive_spec},
     enqueue::{enqueued, new_jobs},

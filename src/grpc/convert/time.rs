@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::model::{Invalid, Limits, Start, Timestamp, time::micros};
+use crate::model::{Budget, Invalid, Limits, Start, Timestamp, time::micros};
 
 /// Bounds of `google.protobuf.Duration`, about 10,000 years.
 const DURATION_SECONDS: i64 = 315_576_000_000;
@@ -20,6 +20,11 @@ pub(super) fn delay(field: &str, sent: &prost_types::Duration, limits: &Limits) 
 /// The length of a lease.
 pub(super) fn lease_duration(field: &str, sent: &prost_types::Duration, limits: &Limits) -> Result<Duration, Invalid> {
     within(field, sent, limits.lease_min, limits.lease_max)
+}
+
+/// How long a budget may keep a request waiting.
+pub(super) fn max_wait(field: &str, sent: &prost_types::Duration) -> Result<Duration, Invalid> {
+    within(field, sent, Budget::MIN_WAIT, Budget::MAX_WAIT)
 }
 
 /// A length of time from `min` to `max`.

@@ -18,6 +18,7 @@ use super::{RequestId, method::Method, trace};
 use crate::{
     grpc::status,
     model::{Failure, Reason},
+    telemetry::spans::CallSpan,
 };
 
 /// Hears of every call that ended: its method, the name of its code, and how long it took. Both names come from fixed sets.
@@ -28,14 +29,20 @@ pub(super) struct UnderWay {
     pub(super) method: Method,
     pub(super) id: RequestId,
     pub(super) span: Span,
+    pub(super) traced: CallSpan,
     started: Instant,
     observer: Option<Observer>,
 }
 
 impl UnderWay {
     /// From now on.
-    pub(super) fn new(method: Method, id: RequestId, span: Span, observer: Option<Observer>) -> Self {
-        Self { method, id, span, started: Instant::now(), observer }
+    pub(super) fn new(
+        method: Method,
+        id: RequestId,
+        (span, traced): (Span, CallSpan),
+        observer: Option<Observer>,
+    ) -> Self {
+        Self { method, id, span, traced, started: Instant::now(), observer }
     }
 
     /// `answer` as it is sent. One that goes on (a stream of another service than ours, which drains by itself) ends when
@@ -44,6 +51,9 @@ impl UnderWay {
         if answer.headers().contains_key(Status::GRPC_STATUS) {
             self.ended(answer.headers());
             return answer;
+        }
+        if self.method.is_open_ended() {
+            self.traced.end(name(Code::Ok)); // it is open; it ends when somebody wants it to
         }
         let ending = ending.map(|ending| Box::pin(ending.cancelled_owned()));
         answer.map(|body| Body::new(Answer { body, call: self, ending, over: false }))
@@ -58,6 +68,7 @@ impl UnderWay {
     }
 
     fn tell(&mut self, code: Code) {
+        self.traced.end(name(code));
         if let Some(observer) = self.observer.take() {
             observer(self.method.name(), name(code), self.started.elapsed());
         }

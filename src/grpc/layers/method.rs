@@ -51,6 +51,18 @@ impl Method {
         NAMES.get(self.0).copied().unwrap_or(OTHER)
     }
 
+    /// Whether its streams end when somebody wants them to, and not when something is done.
+    pub(super) fn is_open_ended(self) -> bool {
+        const OPEN_ENDED: [&str; 5] = [
+            "leasehold.v1.QueueService/Lease",
+            "leasehold.v1.ConnectionService/WatchCallers",
+            "grpc.health.v1.Health/Watch",
+            "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+            "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        ];
+        OPEN_ENDED.contains(&self.name())
+    }
+
     /// Whether it is one of a service of ours, whose streams drain by themselves.
     pub(super) fn is_ours(self) -> bool {
         self.0 < OURS

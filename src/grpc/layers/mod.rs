@@ -35,7 +35,10 @@ pub(super) use self::{
 };
 use self::{answer::UnderWay, body::ReadBody, deadline::Asked, method::Method, protocol::Refused};
 use super::{connection::Connection, status};
-use crate::model::{Caller, Failure};
+use crate::{
+    model::{Caller, Failure},
+    telemetry::spans::{CallSpan, FutureExt as _, Spans},
+};
 
 /// What a call is, once the layers have let it in. In the extensions of every request.
 #[derive(Debug, Clone)]
@@ -66,6 +69,7 @@ pub(super) struct Layers<S> {
     request_deadline: Duration,
     unread: Arc<Semaphore>,
     observer: Option<Observer>,
+    spans: Spans,
 }
 
 /// What a client hears of a panic; what panicked is for the log alone.
@@ -75,7 +79,7 @@ impl<S> Layers<S> {
     /// Puts the layers before `inner`.
     pub(super) fn new(inner: S, options: &LayerOptions) -> Self {
         let unread = Arc::new(Semaphore::new(options.unread_bytes.min(Semaphore::MAX_PERMITS)));
-        Self { inner, request_deadline: options.request_deadline, unread, observer: None }
+        Self { inner, request_deadline: options.request_deadline, unread, observer: None, spans: Spans::default() }
     }
 
     /// Tells `observer` of every call that ends from now on.
@@ -83,8 +87,13 @@ impl<S> Layers<S> {
         self.observer = Some(observer);
     }
 
+    /// Makes a span of every call from now on.
+    pub(super) fn trace(&mut self, spans: Spans) {
+        self.spans = spans;
+    }
+
     /// Lets the call in, its scope in its extensions, or says why not.
-    fn admit(&self, request: Request<Body>, id: RequestId) -> Result<Request<Body>, Refused> {
+    fn admit(&self, request: Request<Body>, id: RequestId, traced: &CallSpan) -> Result<Request<Body>, Refused> {
         protocol::check(&request)?;
         let caller = caller::caller(request.headers());
         let asked = deadline::asked(request.headers());
@@ -96,6 +105,10 @@ impl<S> Layers<S> {
         };
         let Asked { deadline, stream_deadline } = Asked::new(asked, self.request_deadline);
         trace::record_caller(&caller);
+        traced.serves(
+            &caller,
+            request.extensions().get::<Connection>().map(|connection| connection.peer().ip().to_string()),
+        );
         let mut request = request.map(|body| Body::new(ReadBody::new(body, deadline, id, self.unread.clone())));
         request.extensions_mut().insert(CallScope { id, caller, deadline, stream_deadline });
         Ok(request)
@@ -118,9 +131,12 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (id, method) = (RequestId::draw(), Method::at(request.uri().path()));
         let connection = request.extensions().get::<Connection>().cloned();
-        let span = trace::span(method, id, connection.as_ref());
-        let call = UnderWay::new(method, id, span.clone(), self.observer.clone());
-        let request = match span.in_scope(|| self.admit(request, id)) {
+        let parent = if self.spans.are_made() { trace::sent(request.headers()) } else { None };
+        let traced = self.spans.call(method.name(), &id, parent.as_ref());
+        let span = trace::span(method, id, connection.as_ref(), traced.trace());
+        let context = traced.context();
+        let call = UnderWay::new(method, id, (span.clone(), traced), self.observer.clone());
+        let request = match span.in_scope(|| self.admit(request, id, &call.traced)) {
             Ok(request) => request,
             Err(Refused { http, failure }) => {
                 let mut answer = status::of(&failure, id, None).into_http();
@@ -141,6 +157,10 @@ where
             };
             Ok(call.send(answer, ending))
         };
-        Box::pin(answered.instrument(span))
+        let answered = answered.instrument(span);
+        match context {
+            Some(context) => Box::pin(answered.with_context(context)),
+            None => Box::pin(answered),
+        }
     }
 }

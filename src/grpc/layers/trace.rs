@@ -3,10 +3,7 @@
 use std::fmt;
 
 use http::HeaderMap;
-use tonic::{
-    Status,
-    metadata::{KeyAndValueRef, MetadataMap},
-};
+use tonic::{Status, metadata::MetadataMap};
 use tracing::{
     Span, debug,
     field::{Empty, display},
@@ -37,8 +34,20 @@ impl fmt::Display for RequestId {
 }
 
 /// The span that a call runs in.
-pub(super) fn span(method: Method, id: RequestId, connection: Option<&Connection>) -> Span {
-    let span = info_span!("call", rpc.method = method.name(), request.id = %id, caller = Empty, client.address = Empty);
+pub(super) fn span(
+    method: Method,
+    id: RequestId,
+    connection: Option<&Connection>,
+    trace: Option<impl fmt::Display>,
+) -> Span {
+    let span = info_span!(
+        "call",
+        rpc.method = method.name(),
+        request.id = %id,
+        caller = Empty,
+        client.address = Empty,
+        trace_id = trace.map(display),
+    );
     if let Some(connection) = connection {
         span.record("client.address", display(connection.peer()));
     }
@@ -65,19 +74,18 @@ pub(super) fn failed(trailers: &HeaderMap) {
 
 /// The W3C trace context of the call; nothing where it is malformed or sent twice.
 pub(in crate::grpc) fn call_trace(metadata: &MetadataMap) -> Option<TraceContext> {
-    let mut parents = metadata.get_all("traceparent").iter();
+    sent(metadata.as_ref())
+}
+
+/// The same from the call's headers.
+pub(super) fn sent(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut parents = headers.get_all("traceparent").iter();
     let parent = parents.next()?.to_str().ok()?;
     if parents.next().is_some() {
         return None;
     }
     // Several state headers are one list: https://www.w3.org/TR/trace-context/#tracestate-header
-    let states: Vec<_> = metadata
-        .iter()
-        .filter_map(|entry| match entry {
-            KeyAndValueRef::Ascii(key, value) if key.as_str() == "tracestate" => value.to_str().ok(),
-            _ => None,
-        })
-        .collect();
+    let states: Vec<_> = headers.get_all("tracestate").iter().filter_map(|state| state.to_str().ok()).collect();
     TraceContext::parse(parent, &states.join(","))
 }
 

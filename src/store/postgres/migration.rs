@@ -38,6 +38,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
             include_str!("../../../migrations/postgres/0005_job_administration/presence.sql"),
         ),
     },
+    Migration {
+        number: 6,
+        name: "caller_budget",
+        sql: include_str!("../../../migrations/postgres/0006_caller_budget.sql"),
+    },
 ];
 
 #[cfg(test)]

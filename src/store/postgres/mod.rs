@@ -4,6 +4,7 @@
 //! by itself, so that no transaction can be left open, whatever becomes of the future that waits for it.
 
 mod attend;
+mod budgets;
 mod claim;
 mod enqueue;
 mod error;

@@ -5,6 +5,7 @@
 //! readers. Lists travel as one JSON value each. Times come from [`clock::Clock`].
 
 mod attend;
+mod budgets;
 mod claim;
 mod clock;
 mod enqueue;

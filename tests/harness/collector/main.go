@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
-	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+	"go.opentelemetry.io/collector/service/telemetry"
 )
 
 func factories() (otelcol.Factories, error) {
@@ -21,7 +21,8 @@ func factories() (otelcol.Factories, error) {
 		return made, err
 	}
 	made.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](newFactory())
-	made.Telemetry = otelconftelemetry.NewFactory()
+	// It tells nothing about itself.
+	made.Telemetry = telemetry.NewFactory(func() component.Config { return &struct{}{} })
 	return made, err
 }
 

@@ -1,6 +1,7 @@
 //! What is claimed, for whom, and in how many statements.
 
 use super::world::{Received, World, queue, spec};
+use crate::dispatch::desk::Act;
 use crate::model::{Caller, QueueId};
 
 #[test]
@@ -102,4 +103,53 @@ fn frames_stay_within_their_bound() {
     }
     assert!(frames.iter().all(|bytes| *bytes <= 1 << 20), "{frames:?}");
     assert_eq!(frames.iter().sum::<usize>(), 3_000_000);
+}
+
+#[test]
+fn a_capped_callers_claims_wait_for_each_other_and_leave_room_for_others() {
+    let names: Vec<String> = (0..100).map(|n| format!("q{n}")).collect();
+    let queues: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = World::new(&queues);
+    let capped = Caller::parse("shop").expect("a name");
+    world.desk.set_claims_at_most([(capped.clone(), 2)].into());
+    for name in &queues {
+        world.open(spec(&[name], 10));
+    }
+    let mut other = spec(&["q0"], 10);
+    other.caller = Caller::parse("other-shop").expect("a name");
+    let other = world.open(other);
+    world.claims.clear();
+
+    world.hold = true;
+    for name in &queues {
+        world.enqueue(name, 2);
+    }
+    let by_capped = |world: &World| {
+        let claims = world.held.iter().filter(|act| matches!(act, Act::Claim { caller, .. } if *caller == capped));
+        claims.count()
+    };
+    assert_eq!(by_capped(&world), 2, "of a hundred queues with work");
+    assert_eq!(world.held.len(), 3, "the other caller's claim does not wait for them");
+    world.hold = false;
+    world.let_go();
+    assert!(!world.read(other).jobs.is_empty());
+    assert_eq!(world.leased(), 200, "one after the other, every queue was claimed from");
+}
+
+#[test]
+fn a_cap_that_goes_lets_all_claims_begin() {
+    let mut world = World::new(&["a", "b", "c"]);
+    let capped = Caller::parse("shop").expect("a name");
+    world.desk.set_claims_at_most([(capped, 1)].into());
+    for name in ["a", "b", "c"] {
+        world.open(spec(&[name], 10));
+    }
+    world.hold = true;
+    for name in ["a", "b", "c"] {
+        world.enqueue(name, 1);
+    }
+    assert_eq!(world.held.len(), 1);
+    world.desk.set_claims_at_most(std::collections::HashMap::new());
+    world.turn();
+    assert_eq!(world.held.len(), 3);
 }

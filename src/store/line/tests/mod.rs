@@ -1,3 +1,5 @@
+mod budgets;
+
 use std::cell::Cell;
 
 use super::*;
@@ -35,7 +37,7 @@ struct Scene {
 
 impl Scene {
     fn new(options: LineOptions) -> Self {
-        Self { line: Line::new(options), now: Instant::now() }
+        Self { line: Line::new(options, 8), now: Instant::now() }
     }
 
     fn push(&mut self, caller: &str, kind: Kind, items: usize) -> Result<(), Full> {
