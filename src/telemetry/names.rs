@@ -197,7 +197,7 @@ instruments! {
     /// Transactions begun since the oldest snapshot that holds back dead rows.
     HORIZON_TRANSACTIONS = "leasehold.database.horizon.transactions", Kind::Gauge, "{transaction}", [HOLDER];
     /// 1 while somebody holds back dead rows past the limit of the configuration.
-    HORIZON_PAST_LIMIT = "leasehold.database.horizon.past_limit", Kind::Gauge, "1", [];
+    HORIZON_PAST_LIMIT = "leasehold.database.horizon.past_limit", Kind::Gauge, "{flag}", [];
     /// Rows of the broker's tables, by the database's estimate.
     LIVE_ROWS = "leasehold.database.table.live_rows", Kind::Gauge, "{row}", [TABLE];
     /// Dead rows of the broker's tables that are not removed, by the database's estimate.
@@ -218,9 +218,33 @@ instruments! {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{collections::BTreeSet, fmt::Write as _};
 
     use super::*;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/telemetry.md");
+
+    fn table() -> String {
+        let mut table = "\n| metric | kind | unit | labels | |\n| --- | --- | --- | --- | --- |\n".to_owned();
+        for Instrument { name, kind, unit, about, labels } in INSTRUMENTS {
+            let kind = match kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::UpDownCounter => "up-down counter",
+                Kind::Histogram(_) => "histogram",
+            };
+            let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+            writeln!(table, "| `{name}` | {kind} | `{unit}` | {} | {about} |", labels.join(", ")).expect("a String");
+        }
+        table + "\n"
+    }
+
+    #[test]
+    fn the_page_about_telemetry_has_every_instrument() {
+        let page = std::fs::read_to_string(PAGE).expect("the page");
+        let found = page.split("<!-- begin -->").nth(1).and_then(|rest| rest.split("<!-- end -->").next());
+        assert!(found == Some(&table()), "docs/telemetry.md is stale; its table is:{}", table());
+    }
 
     #[test]
     fn no_name_stands_twice_and_each_is_of_the_conventions_or_ours() {

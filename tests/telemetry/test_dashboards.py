@@ -21,7 +21,7 @@ def scene(request, program, server, prometheus_bin):
     """A broker on PostgreSQL with traffic of every kind behind it, and the Prometheus that scraped it."""
     from conftest import broker_maker, fresh_database, open_directory
     with open_directory() as work, fresh_database(server) as database, broker_maker(program, work) as make:
-        broker = make(database.url, upkeep_reaper_interval="200ms", telemetry_queues_interval="1s", sampler_horizon_interval="1s",
+        broker = make(database.url, upkeep_reaper_interval="200ms", telemetry_queues_interval="1s", sampler_horizon_interval="1s", sampler_quiet_interval="1s",
                       telemetry_otlp_endpoint="http://127.0.0.1:1")
         prometheus = Prometheus(prometheus_bin, work / "prometheus", [broker])
         try:
