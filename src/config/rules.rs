@@ -74,14 +74,14 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         "the first must not be larger than the second, or clients wait where they would be told",
     );
     layers.require(
-        config.sampler.interval <= config.sampler.quiet_interval,
-        &["sampler.interval", "sampler.quiet_interval"],
-        "the first must not be longer than the second",
-    );
-    layers.require(
         config.upkeep.presence_interval * 2 <= config.upkeep.presence_absent,
         &["upkeep.presence_interval", "upkeep.presence_absent"],
         "the second must be at least twice the first, or replicas that are there are taken for gone",
+    );
+    layers.require(
+        config.sampler.interval <= config.sampler.quiet_interval,
+        &["sampler.interval", "sampler.quiet_interval"],
+        "the first must not be longer than the second",
     );
     layers.require(
         config.named_callers().len() <= config.callers.with_text,

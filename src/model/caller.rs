@@ -25,11 +25,6 @@ impl Caller {
         Ok(Self(name.into()))
     }
 
-    /// Whether `name` could be anybody's, the broker's own among them.
-    pub fn is_name(name: &str) -> bool {
-        is_well_formed(name)
-    }
-
     /// A caller that a budget may be set for: any client's, and those together that name none. The broker's own work has no
     /// budget: what keeps the tables in order, and what gives a stalled claim back, must run whatever the others hold.
     pub fn with_budget(name: &str) -> Result<Self, Invalid> {
@@ -45,6 +40,11 @@ impl Caller {
     /// Whether it is the broker's own work.
     pub fn is_brokers(&self) -> bool {
         self.0.starts_with("leasehold.")
+    }
+
+    /// Whether `name` could be anybody's, the broker's own among them.
+    pub fn is_name(name: &str) -> bool {
+        is_well_formed(name)
     }
 
     /// Who calls without saying for whom.
