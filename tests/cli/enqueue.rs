@@ -53,7 +53,7 @@ fn the_same_lines_with_the_same_key_are_the_same_jobs() {
     assert_eq!(payloads(&shell, "work"), ["a", "b", "c"]);
     let other = shell.feed(&arguments, b"a\nother\n");
     assert_eq!(other.code, Some(73), "{other:?}");
-    assert!(other.stderr.contains("KEY_REUSED") && other.stderr.contains("no line was stored"), "{}", other.stderr);
+    assert!(other.stderr.contains("KEY_REUSED"), "{}", other.stderr);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_refused_batch_says_how_many_lines_were_stored_before_it() {
     let large = "x".repeat((1 << 20) + 1);
     let ended = shell.feed(&["enqueue", "work", "--batch", "1"], format!("a\nb\n{large}\nc\n").as_bytes());
     assert_eq!(ended.code, Some(65), "{ended:?}");
-    assert!(ended.stderr.contains("the first 2 lines were stored"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("lines 1 to 2 were stored"), "{}", ended.stderr);
     assert_eq!(payloads(&shell, "work"), ["a", "b"]);
 }
 

@@ -114,6 +114,21 @@ fn a_command_whose_lease_is_lost_is_stopped_with_all_its_group() {
 }
 
 #[test]
+fn a_command_whose_job_is_cancelled_is_stopped_and_the_job_is_gone() {
+    let (_broker, shell) = broker();
+    shell.run(&["enqueue", "work", "x", "-q"]).ok();
+    let command = "trap 'echo stopped; exit 1' TERM; echo $LEASEHOLD_JOB_ID; sleep 60 & wait";
+    let mut worker = shell.start(&["lease", "work", "--exec", command, "--lease", "2s"]);
+    let job = worker.line().expect("an id");
+    let cancelled = shell.run(&["job", "cancel", &job, "--yes", "--json"]).json();
+    assert_eq!(cancelled, [json!({"job_id": job, "status": "requested"})]);
+    worker.until("stopped");
+    let ended = worker.end();
+    assert!(ended.stderr.contains("1 jobs leased: 0 acked, 0 to be retried, 0 dead, 1 cancelled"), "{}", ended.stderr);
+    assert_eq!(shell.run(&["job", "show", &job]).code, Some(66));
+}
+
+#[test]
 fn sigterm_lets_a_command_finish_and_begins_no_other() {
     let (_broker, shell) = broker();
     shell.feed(&["enqueue", "work", "-q"], b"1\n2\n").ok();

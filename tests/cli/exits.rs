@@ -38,6 +38,23 @@ const CASES: &[Case] = &[
     (&["dead", "redrive"], 64, &["QUEUE"]),
     (&["dead", "redrive", "work", "--job", "1"], 64, &["--job"]),
     (&["completions", "nosh"], 64, &["bash"]),
+    (&["queue", "show", "nowhere"], 66, &["NOT_FOUND", "nowhere", "leasehold queue list"]),
+    (&["queue", "update", "nowhere", "--lease", "5s"], 66, &["NOT_FOUND"]),
+    (&["queue", "create", "work", "--lease", "1ms"], 65, &["INVALID_FIELD", "lease_duration"]),
+    (&["queue", "delete", "work", "--yes"], 73, &["QUEUE_NOT_EMPTY", "--purge"]),
+    (&["queue", "disable", "work", "--reason", "tax service is down"], 0, &[]),
+    (&["enqueue", "work", "x"], 73, &["DISABLED", "tax service is down", "leasehold queue enable"]),
+    (&["queue", "enable", "work"], 0, &[]),
+    (&["enqueue", "work", "x"], 0, &[]),
+    (&["job", "show", "999"], 66, &["NOT_FOUND", "999"]),
+    (&["job", "show", "first"], 65, &["INVALID_FIELD"]),
+    (&["job", "explain", "999"], 66, &["NOT_FOUND"]),
+    (&["job", "run", "999"], 66, &["NOT_FOUND"]),
+    (&["job", "cancel", "999", "--yes"], 66, &[]),
+    (&["job", "list", "nowhere"], 66, &["NOT_FOUND"]),
+    (&["dead", "list", "nowhere"], 66, &["NOT_FOUND"]),
+    (&["dead", "redrive", "--job", "999"], 66, &["NOT_FOUND"]),
+    (&["ping"], 0, &[]),
 ];
 
 #[test]

@@ -12,4 +12,5 @@ mod metrics;
 mod shell;
 mod snapshot;
 mod story;
+mod tables;
 mod workers;

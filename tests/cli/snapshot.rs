@@ -33,16 +33,23 @@ pub(super) fn compare_with(path: &Path, text: &str) {
     );
 }
 
-/// What differs from run to run, made equal: instants, lengths of time from now, lease tokens, addresses, process numbers. Gaps between
-/// columns become two blanks, as their widths depend on those.
+/// What differs from run to run, made equal: instants, lengths of time, rates, lease tokens, addresses, ids of streams, and the schema's
+/// number. Gaps between columns become two blanks, as their widths depend on those.
 pub(super) fn steady(text: &str) -> String {
     let rules = [
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
-        (r"\b[A-Za-z0-9_-]{48}\b", "LEASE_TOKEN"),
+        (r"AAAAAAAA[A-Za-z0-9_-]{40}", "LEASE_TOKEN"),
         (r"\b(in \d+[a-z]+( \d+[a-z]+)?|\d+[a-z]+( \d+[a-z]+)? ago|now)\b", "WHEN"),
         (r#"("[a-z_]*(_seconds|age)"):[0-9.e-]+"#, "$1:SECONDS"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
-        (r"\d+(\.\d+)? ms\b", "N ms"),
+        (r"\b\d+\.\d+\.\d+\b", "VERSION"),
+        (r"\b[0-9a-f]{8}-\d+\b", "STREAM_ID"),
+        (r"\b\d+(\.\d+)? ?ms\b", "SPAN"),
+        (r"\b\d+[smhd]( \d+[smh])?\b", "SPAN"),
+        (r#"("(enqueued|leased|acked|retried|expired|dead)"):\d+\.\d+"#, "$1:N.N"),
+        (r"\b\d+\.\d+\b", "N.N"),
+        (r#"("(newest_)?schema_version"):\d+"#, "$1:N"),
+        (r"(?m)^schema  +\d+$", "schema  N"),
         (r" +\n", "\n"),
         (r"([^ \n])   +", "$1  "),
     ];

@@ -5,6 +5,7 @@ mod broker;
 mod ends;
 mod flow;
 mod idle;
+mod maintenance;
 mod outage;
 mod replicas;
 mod returns;

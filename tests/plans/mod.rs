@@ -4,6 +4,7 @@
 mod acts;
 mod explained;
 mod held;
+mod queue_acts;
 
 use std::{fs, path::Path};
 
@@ -83,7 +84,7 @@ async fn explain_functions(moment: &'static str) {
     let options: PgConnectOptions = db.options();
     let mut owner = options.connect().await.expect("a session");
     let mut statements = 0;
-    for act in acts::ACTS {
+    for act in acts::ACTS.iter().chain(queue_acts::ACTS) {
         // What the act needs to find, put there past it; the plans of the session under test are not made by that.
         owner.execute(sqlx::raw_sql(act.before)).await.unwrap_or_else(|error| panic!("before {}: {error}", act.name));
         for plan in explained(&mut session, act.text).await {
@@ -92,7 +93,7 @@ async fn explain_functions(moment: &'static str) {
             statements += 1;
         }
     }
-    assert!(statements > 40, "only {statements} statements were explained");
+    assert!(statements > 80, "only {statements} statements were explained");
     drop((session, owner));
     db.close().await;
 }

@@ -16,7 +16,7 @@ pub(super) fn of(reason: &str, code: Code) -> (Exit, &'static str) {
         "UNIMPLEMENTED" => (Exit::Refused, "the broker does not know this call: 'leasehold ping' says its version"),
         "KEY_REUSED" => (Exit::Refused, "send the same content as before, or use another idempotency key"),
         "DISABLED" => (Exit::Refused, "'leasehold queue enable QUEUE' lets jobs in again"),
-        "QUEUE_NOT_EMPTY" => (Exit::Refused, "let its jobs be worked off, or remove them as well: --purge"),
+        "QUEUE_NOT_EMPTY" => (Exit::Refused, "do what it says; --purge removes jobs that are not leased as well"),
         "QUEUE_FULL" => (
             Exit::TryLater,
             "wait until jobs were worked off, or raise the bound: 'leasehold queue update QUEUE --max-backlog-jobs COUNT'",

@@ -182,7 +182,7 @@ impl Enqueue {
 fn stored_so_far(jobs: u64) -> String {
     match jobs {
         0 => "no line was stored".to_owned(),
-        jobs => format!("the first {jobs} lines were stored"),
+        jobs => format!("lines 1 to {jobs} were stored"),
     }
 }
 
