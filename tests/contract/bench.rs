@@ -9,8 +9,8 @@ use leasehold::{
     },
     store::{
         engine::{
-            AckedRow, Claim, ClaimedJob, EnqueuedRow, ExtendRow, ExtendedRow, Held, JobRow, LeaseRef, LockWait,
-            NackRow, NackedRow, NewQueues, QueueRow, Reaped, Session, Slot,
+            AckedRow, CancelledJobs, Claim, ClaimedJob, EnqueuedRow, ExtendRow, ExtendedRow, Held, JobRecord, JobRow,
+            LeaseRef, LockWait, NackRow, NackedRow, NewQueues, QueueRow, Reaped, RunNow, Session, Slot,
         },
         error::EngineError,
     },
@@ -118,6 +118,36 @@ impl Bench {
 
     pub(crate) async fn give_back(&mut self, leases: &[LeaseRef]) -> Vec<bool> {
         self.session.give_back(&caller(), leases).await.expect("a give-back")
+    }
+
+    pub(crate) async fn cancel(&mut self, jobs: &[JobId]) -> CancelledJobs {
+        let answer = self.session.cancel(&caller(), jobs).await.expect("a cancel");
+        assert_eq!(answer.jobs.len(), jobs.len());
+        answer
+    }
+
+    pub(crate) async fn run_now(&mut self, job: JobId) -> RunNow {
+        self.session.run_now(&caller(), job).await.expect("an answer")
+    }
+
+    /// A job as operators see it, with its payload.
+    pub(crate) async fn find(&mut self, job: JobId) -> JobRecord {
+        self.session.find_jobs(&caller(), &[job], true).await.expect("an answer").pop().expect("the job")
+    }
+
+    /// A job that was rejected.
+    pub(crate) async fn dead_job(&mut self, queue: QueueId, payload: &str) -> JobId {
+        self.dead(job(queue, payload), "rejected").await
+    }
+
+    /// The same of any job, with its last error.
+    pub(crate) async fn dead(&mut self, row: JobRow, error: &str) -> JobId {
+        let (queue, stored) = (row.queue, self.enqueue_one(row).await.job);
+        let claimed = self.claim_one(queue).await;
+        assert_eq!(claimed.job, stored, "nothing else is ready");
+        let rejected = NackRow { error: error.into(), ..nack_row(lease(&claimed), NackAction::Reject) };
+        assert!(self.nack_one(rejected).await.dead);
+        stored
     }
 
     pub(crate) async fn reap(&mut self) -> Reaped {

@@ -38,6 +38,9 @@ pub(crate) trait Database: Send + Sync {
     /// Holds a job's row in a transaction of somebody else's. For engines with row locks.
     async fn hold(&self, job: JobId) -> Hold;
 
+    /// The same of a dead job's row.
+    async fn hold_dead(&self, job: JobId) -> Hold;
+
     /// Rolls that transaction back.
     async fn release(&self, hold: Hold);
 

@@ -5,6 +5,7 @@
 mod administration;
 mod bench;
 mod budgets;
+mod cancel;
 mod claim;
 pub(crate) mod database;
 mod elsewhere;
@@ -12,16 +13,19 @@ mod enqueue;
 mod extend;
 mod give_back;
 mod idempotency;
+mod inspect;
 mod look;
 mod model;
 mod nack;
 mod observe;
 mod ordering;
 pub(crate) mod postgres;
+mod presence;
 mod prune;
 mod purge;
 mod queues;
 mod reap;
+mod redrive;
 mod row_locks;
 mod settle;
 mod sqlite;
@@ -53,6 +57,9 @@ macro_rules! contract {
                 a_held_job_is_busy_for_nack_and_extend_and_nothing_changes
                 a_held_job_is_passed_by_reaper_and_give_back
                 a_claim_locks_only_what_it_takes
+                a_held_job_is_busy_to_whoever_cancels_or_runs_it
+                a_held_dead_job_is_passed_by_a_redrive
+                a_job_that_somebody_holds_is_shown_as_such
             );
         }
     };
@@ -195,6 +202,49 @@ macro_rules! contract {
             a_queue_created_anew_is_another_one
             jobs_past_their_time_to_live_die
             a_pass_over_old_jobs_takes_no_more_than_its_limit
+        );
+        theme!($engine, inspect:
+            a_job_is_shown_as_it_is_in_each_state
+            an_acked_job_is_found_where_its_queue_keeps_it
+            a_list_is_of_one_queue_by_id_and_state
+            pages_meet_each_job_once_whatever_their_bounds
+            dead_jobs_are_listed_the_last_ones_first
+            what_is_around_a_job_is_seen_at_once
+        );
+        theme!($engine, cancel:
+            a_job_that_is_not_leased_is_gone_at_once
+            a_dead_job_is_no_job_to_cancel
+            a_leased_job_is_told_and_goes_on_until_its_lease_ends
+            whatever_else_ends_its_lease_removes_it
+            the_last_attempt_of_a_cancelled_job_leaves_no_dead_one
+            a_cancelled_head_lets_its_key_go_on
+            cancelled_in_the_middle_of_a_key_changes_nobodys_turn
+            a_lease_given_back_by_key_lets_it_go_on
+            a_request_reaches_the_replica_that_has_the_lease_once
+            cancel_and_everything_else_never_both_win
+            a_scheduled_job_runs_when_it_is_told_to
+            a_blocked_job_is_due_and_waits_for_its_key_alone
+        );
+        theme!($engine, redrive:
+            a_job_lives_again_as_it_was_enqueued
+            an_old_lease_decides_nothing_after_a_redrive
+            what_is_not_dead_is_passed_over
+            a_redriven_job_joins_at_the_end_of_its_key
+            steps_take_those_that_died_first_and_go_on_where_they_ended
+            a_job_that_dies_again_is_not_met_again
+            a_filter_picks_and_a_walk_without_a_find_still_goes_on
+            a_queue_that_is_being_deleted_gets_no_job_back
+            redrives_and_the_pruner_share_the_dead_without_a_loss
+        );
+        theme!($engine, presence:
+            a_stream_is_shown_as_its_replica_wrote_it_down
+            streams_are_found_by_whole_names_of_queues
+            pages_of_streams_meet_each_once
+            what_is_said_anew_replaces_what_was_said
+            sums_are_over_all_replicas_and_zero_where_nobody_is
+            replicas_that_were_not_heard_of_are_ignored_and_then_taken_out
+            a_replica_that_leaves_takes_everything_along
+            many_replicas_report_at_once
         );
         theme!($engine, look:
             the_first_waiting_job_of_each_level_is_seen

@@ -103,6 +103,15 @@ impl Postgres {
         session(&self.name, self.schema)
     }
 
+    async fn hold_in(&self, table: &str, job: JobId) -> Hold {
+        let mut service = session(&self.name, self.schema).connect().await.expect("a service's connection");
+        service.execute("begin").await.expect("a transaction");
+        let lock = format!("select id from {table} where id = {job} for update");
+        let locked = service.execute(AssertSqlSafe(lock)).await;
+        assert_eq!(locked.expect("a lock").rows_affected(), 1);
+        Box::new(service)
+    }
+
     async fn row(&self, sql: &str) -> PgRow {
         self.raw.lock().await.fetch_one(AssertSqlSafe(sql.to_owned())).await.expect("an answer")
     }
@@ -140,11 +149,11 @@ impl Database for Postgres {
     }
 
     async fn hold(&self, job: JobId) -> Hold {
-        let mut service = session(&self.name, self.schema).connect().await.expect("a service's connection");
-        service.execute("begin").await.expect("a transaction");
-        let locked = service.execute(AssertSqlSafe(format!("select id from job where id = {job} for update"))).await;
-        assert_eq!(locked.expect("a lock").rows_affected(), 1);
-        Box::new(service)
+        self.hold_in("job", job).await
+    }
+
+    async fn hold_dead(&self, job: JobId) -> Hold {
+        self.hold_in("dead_job", job).await
     }
 
     async fn release(&self, hold: Hold) {

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use leasehold::{
     model::NackAction,
-    store::engine::{ExtendRow, Held},
+    store::engine::{Cancelled, DeadFilter, ExtendRow, Held, RedriveStep, RunNow},
 };
 
 use super::{
-    bench::{Bench, held, job, leases, nack_row, payloads},
+    bench::{Bench, held, ids, job, keyed, leases, nack_row, payloads},
     database::{Database, caller},
+    redrive::all_of,
 };
 
 pub(crate) async fn a_held_job_is_passed_by_a_claim(db: &dyn Database) {
@@ -81,4 +82,51 @@ pub(crate) async fn a_claim_locks_only_what_it_takes(db: &dyn Database) {
     let (left, right) = tokio::join!(bench.claim(queue, 10), other.claim(queue, 10));
     assert_eq!((left.len(), right.len()), (10, 10));
     assert_eq!(bench.claim(queue, 100).await.len(), 30);
+}
+
+pub(crate) async fn a_held_job_is_busy_to_whoever_cancels_or_runs_it(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let queue = bench.queue("orders").await;
+    let rows = [keyed(queue, "k", "1"), keyed(queue, "k", "2"), job(queue, "3")];
+    let stored = ids(&bench.enqueue(&rows).await);
+    for held in &stored[..2] {
+        let hold = db.hold(*held).await;
+        assert_eq!(bench.cancel(&[*held]).await.jobs, [Cancelled::Busy]);
+        assert_eq!(bench.run_now(*held).await, RunNow::Busy);
+        db.release(hold).await;
+    }
+    let hold = db.hold(stored[2]).await;
+    let answer = bench.cancel(&stored).await;
+    assert_eq!(answer.jobs, [Cancelled::Removed, Cancelled::Removed, Cancelled::Busy], "nobody else is held up");
+    db.release(hold).await;
+    let answer = bench.cancel(&stored).await;
+    assert_eq!(answer.jobs, [Cancelled::Gone, Cancelled::Gone, Cancelled::Removed]);
+    assert_eq!(db.number("select count(*) from job").await, 0);
+}
+
+pub(crate) async fn a_held_dead_job_is_passed_by_a_redrive(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let queue = bench.queue("orders").await;
+    let (first, second) = (bench.dead_job(queue, "1").await, bench.dead_job(queue, "2").await);
+    let hold = db.hold_dead(first).await;
+    let step = RedriveStep { which: all_of(queue, DeadFilter::default()), limit: 10 };
+    assert_eq!(bench.session.redrive(&caller(), &step).await.expect("a step").jobs, [second]);
+    db.release(hold).await;
+    assert_eq!(bench.session.redrive(&caller(), &step).await.expect("a step").jobs, [first]);
+}
+
+pub(crate) async fn a_job_that_somebody_holds_is_shown_as_such(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let queue = bench.queue("orders").await;
+    let stored = bench.enqueue_one(job(queue, "1")).await.job;
+    let mut held = async || {
+        let minute = Duration::from_secs(60);
+        bench.session.explain_job(&caller(), stored, minute).await.expect("an answer").expect("the job").held
+    };
+    assert!(!held().await);
+    let hold = db.hold(stored).await;
+    assert!(held().await);
+    db.release(hold).await;
+    assert!(!held().await);
+    assert_eq!(payloads(&bench.claim(queue, 1).await), ["1"], "a look leaves no lock");
 }

@@ -98,6 +98,10 @@ impl Database for Sqlite {
         unreachable!("only for engines with row locks")
     }
 
+    async fn hold_dead(&self, _job: JobId) -> Hold {
+        unreachable!("only for engines with row locks")
+    }
+
     async fn release(&self, _hold: Hold) {
         unreachable!("only for engines with row locks")
     }
