@@ -22,10 +22,11 @@ use crate::{
     dispatch::Dispatch,
     grpc::{Api, Server},
     http::{HttpServer, Probes},
-    store::{Store, error::EngineError},
+    model::{Caller, Share},
+    store::{EffectiveBudget, Store, error::EngineError},
     telemetry::{
         Metrics, Telemetry,
-        metrics::{LanesReading, PassReading, StreamsReading},
+        metrics::{BudgetReading, LanesReading, PassReading, StreamsReading},
     },
     upkeep::{PassCounts, Upkeep},
 };
@@ -144,7 +145,7 @@ impl App {
         if drained {
             tracing::info!("drained");
         }
-        tokio::select! { () = self.telemetry.flush(Duration::MAX) => {} () = hurry.cancelled() => {} }
+        tokio::select! { () = self.telemetry.flush() => {} () = hurry.cancelled() => {} }
         drained
     }
 }
@@ -168,6 +169,15 @@ fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch, upkeep: &Upkeep,
     let observer = observer.clone();
     metrics.watch_database(move || observer.reading());
     metrics.watch_queues(upkeep.queues());
+    let budgets = store.budgets();
+    metrics.watch_budgets(move || {
+        let reading = |(caller, held): (&Caller, &EffectiveBudget)| BudgetReading {
+            caller: caller.clone(),
+            lanes: held.budget.max_lanes,
+            share: held.budget.share.map(Share::part),
+        };
+        budgets.borrow().iter().map(reading).collect()
+    });
     let passes = upkeep.reader();
     metrics.watch_upkeep(move || {
         let reading = |(pass, counts): (_, PassCounts)| PassReading {

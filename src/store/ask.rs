@@ -140,6 +140,7 @@ impl Store {
 
     fn over_budget(&self, caller: &Caller) -> Failure {
         self.inner.lanes.ledger.refused(caller);
+        self.inner.counts.refused(caller);
         Failure::not_applied(
             Reason::CallerBudget,
             format!("'{caller}' has as much of the database connections as its budget allows; try again later"),

@@ -113,6 +113,13 @@ impl Counts {
         }
     }
 
+    /// A request was refused for its caller's budget.
+    pub(super) fn refused(&self, caller: &Caller) {
+        if let Some(metrics) = &self.metrics {
+            metrics.refused_by_budget(caller);
+        }
+    }
+
     /// A lane was connected.
     pub(super) fn opened(&self, took: Duration) {
         if let Some(metrics) = &self.metrics {

@@ -32,6 +32,15 @@ impl CallerLabels {
         known.values().chain([&self.other]).cloned().collect()
     }
 
+    /// The label of `caller`, which is its own from now on whatever the bound says. Whoever asks keeps such callers bounded.
+    pub(super) fn keep(&self, caller: &Caller) -> KeyValue {
+        if let Some(label) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(caller) {
+            return label.clone();
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.entry(caller.clone()).or_insert_with(|| label(caller)).clone()
+    }
+
     /// The label of `caller`.
     pub(super) fn of(&self, caller: &Caller) -> KeyValue {
         // whatever thread died with the lock held left a whole map behind
@@ -69,6 +78,15 @@ mod tests {
         assert_eq!(label(&labels, "third"), "other");
         assert_eq!(label(&labels, "checkout"), "checkout");
         assert_eq!(label(&labels, "first"), "first");
+    }
+
+    #[test]
+    fn a_caller_that_is_kept_has_a_label_past_the_bound() {
+        let labels = CallerLabels::new(&[], 0);
+        let late = Caller::parse("late").expect("a fine name");
+        assert_eq!(label(&labels, "late"), "other");
+        assert_eq!(labels.keep(&late).value.to_string(), "late");
+        assert_eq!(label(&labels, "late"), "late");
     }
 
     #[test]

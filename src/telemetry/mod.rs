@@ -109,9 +109,9 @@ impl Telemetry {
         self.log_layer.take()
     }
 
-    /// Sends what was not sent yet, for at most `limit` and what the options allow; what is left then is lost. Blocks nothing:
-    /// a collector that hangs is left hanging.
-    pub async fn flush(self, limit: Duration) {
+    /// Sends what was not sent yet, for as long as the options allow; what is left then is lost. A collector that hangs is left
+    /// hanging.
+    pub async fn flush(self) {
         if self.sendings.is_empty() {
             return;
         }
@@ -119,15 +119,15 @@ impl Telemetry {
         // The SDK blocks the thread that asks.
         let metrics_sent = tokio::task::spawn_blocking(move || metrics.flush());
         let sent = async { tokio::join!(join_all(self.sendings.into_iter().map(Sending::finish)), metrics_sent) };
-        let in_time = timeout(limit.min(self.flush_timeout), sent).await;
+        let in_time = timeout(self.flush_timeout, sent).await;
         if !matches!(in_time, Ok((_, Ok(true)))) {
             tracing::warn!("the collector did not take the last telemetry in time; it is lost");
         }
     }
 }
 
-/// Who speaks: the broker, its version and replica, and what the options add. `OTEL_*` variables are not read: every option has
-/// one place.
+/// Who speaks: the broker, its version and replica, and what the options add. `OTEL_RESOURCE_ATTRIBUTES` is not read: every option
+/// has one place.
 fn resource(more: &[(String, String)], replica: &str) -> Resource {
     let mut attributes =
         vec![KeyValue::new("service.name", "leasehold"), KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];

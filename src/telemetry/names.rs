@@ -140,6 +140,12 @@ instruments! {
 
     /// Time for which lanes were held; its rate is the average number of lanes that a caller holds.
     HOLD_TIME = "leasehold.db.connection.hold_time", Kind::Counter, "s", [POOL, CALLER];
+    /// Lanes of this replica that a caller may hold at once, where it has such a budget.
+    BUDGET_LANES = "leasehold.caller.budget.lanes", Kind::Gauge, "{connection}", [CALLER];
+    /// Part of all lane time that a caller gets while others wait, where it has such a budget.
+    BUDGET_SHARE = "leasehold.caller.budget.share", Kind::Gauge, "1", [CALLER];
+    /// Requests refused for their caller's budget.
+    REFUSED = "leasehold.caller.refused", Kind::Counter, "{request}", [CALLER];
     /// Requests that failed in the database, by class.
     STATEMENT_ERRORS = "leasehold.db.statement.errors", Kind::Counter, "{error}", [ERROR];
     /// Jobs or tokens in one statement.

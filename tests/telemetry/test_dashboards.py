@@ -22,7 +22,7 @@ def scene(request, program, server, prometheus_bin):
     from conftest import broker_maker, fresh_database, open_directory
     with open_directory() as work, fresh_database(server) as database, broker_maker(program, work) as make:
         broker = make(database.url, upkeep_reaper_interval="200ms", telemetry_queues_interval="1s", sampler_horizon_interval="1s", sampler_quiet_interval="1s",
-                      telemetry_otlp_endpoint="http://127.0.0.1:1")
+                      telemetry_otlp_endpoint="http://127.0.0.1:1", callers_reports_max_lanes="2")
         prometheus = Prometheus(prometheus_bin, work / "prometheus", [broker])
         try:
             eventually(lambda: prometheus.query("leasehold_streams"), 30, "a first scrape")

@@ -14,7 +14,7 @@ use crate::{
         caller_labels::CallerLabels,
         names::{
             BATCH_SIZE, CONNECTION_COUNT, CONNECTION_MAX, CREATE_TIME, HOLD_TIME, OPERATION_DURATION, PENDING_REQUESTS,
-            STATEMENT_ERRORS, TIMEOUTS, USE_TIME, WAIT_TIME, key,
+            REFUSED, STATEMENT_ERRORS, TIMEOUTS, USE_TIME, WAIT_TIME, key,
         },
     },
 };
@@ -23,7 +23,8 @@ use crate::{
 const POOL: &str = "lanes";
 
 pub(super) struct LaneInstruments {
-    callers: Arc<CallerLabels>,
+    pub(super) callers: Arc<CallerLabels>,
+    pub(super) refused: Counter<u64>,
     wait_time: Histogram<f64>,
     use_time: Histogram<f64>,
     hold_time: Counter<f64>,
@@ -46,6 +47,7 @@ impl LaneInstruments {
             statement_errors: maker.counter(&STATEMENT_ERRORS),
             batch_size: maker.histogram(&BATCH_SIZE),
             timeouts: maker.counter(&TIMEOUTS),
+            refused: maker.counter(&REFUSED),
         }
     }
 }
@@ -94,6 +96,7 @@ impl Metrics {
         }
         for caller in self.0.lanes.callers.fixed() {
             self.0.lanes.timeouts.add(0, &[pool(), caller.clone()]);
+            self.0.lanes.refused.add(0, std::slice::from_ref(&caller));
             self.0.lanes.hold_time.add(0.0, &[pool(), caller]);
         }
     }

@@ -4,6 +4,7 @@
 //! Counters and distributions are written where things happen. What can be read at any time is read when somebody asks for
 //! metrics: Prometheus on the second port, and the exporter once an interval where one is configured.
 
+mod budgets;
 mod calls;
 mod exports;
 mod jobs;
@@ -22,10 +23,11 @@ use opentelemetry_sdk::{
 };
 use prometheus::Registry;
 
-use self::{calls::CallInstruments, jobs::JobInstruments, lanes::LaneInstruments, maker::Maker};
 pub use self::{
-    exports::ExportReading, lanes::LanesReading, queues::QueueReading, streams::StreamsReading, upkeep::PassReading,
+    budgets::BudgetReading, exports::ExportReading, lanes::LanesReading, queues::QueueReading, streams::StreamsReading,
+    upkeep::PassReading,
 };
+use self::{calls::CallInstruments, jobs::JobInstruments, lanes::LaneInstruments, maker::Maker};
 use super::{
     caller_labels::CallerLabels,
     names::{self, SCHEMA_URL, SCOPE},
