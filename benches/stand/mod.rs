@@ -35,13 +35,17 @@ impl Options {
             bindir.help("Directory of the database server's programs [default: where pg_config or Debian has it]");
         let broker = Arg::new("broker").long("broker").value_name("FILE").value_parser(value_parser!(PathBuf));
         let broker = broker.help("Another broker than the one just built, to compare the two");
+        let other = Arg::new("other").long("other").value_name("FILE").value_parser(value_parser!(PathBuf));
+        let other = other.help("A second broker, to be measured beside the first, where the measurement has two");
         // cargo bench passes it; cargo test --all-targets does not.
         let bench = Arg::new("bench").long("bench").action(ArgAction::SetTrue).hide(true);
         let number = |&(name, default, help)| {
             Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64)).default_value(default).help(help)
         };
-        let command =
-            Command::new("cargo bench").about(about).args([bindir, broker, bench]).args(numbers.iter().map(number));
+        let command = Command::new("cargo bench")
+            .about(about)
+            .args([bindir, broker, other, bench])
+            .args(numbers.iter().map(number));
         Self { matches: command.get_matches() }
     }
 
@@ -58,6 +62,11 @@ impl Options {
     /// The broker to be measured.
     pub(crate) fn broker(&self) -> &Path {
         self.matches.get_one::<PathBuf>("broker").map_or(Path::new(env!("CARGO_BIN_EXE_leasehold")), PathBuf::as_path)
+    }
+
+    /// The broker to be measured beside it, where one was said.
+    pub(crate) fn other(&self) -> Option<&Path> {
+        self.matches.get_one::<PathBuf>("other").map(PathBuf::as_path)
     }
 
     /// Runs a measurement to its end, or to Ctrl-C: either way the servers are stopped and their directory is removed.

@@ -19,7 +19,7 @@ pub mod error;
 mod jobs;
 mod lane;
 mod lanes;
-mod ledger;
+pub mod ledger;
 mod line;
 mod merged;
 mod observe;

@@ -9,20 +9,20 @@ use super::{
 
 /// What a hold was for, known at its end.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store) struct Ran {
+pub struct Ran {
     /// How long each of its requests had waited for it.
-    pub(in crate::store) waits: Spread,
+    pub waits: Spread,
     /// Statements that ran: several where merged requests ran again in halves.
-    pub(in crate::store) statements: u64,
+    pub statements: u64,
     /// Jobs or tokens in them.
-    pub(in crate::store) rows: u64,
+    pub rows: u64,
     /// Statements that failed.
-    pub(in crate::store) errors: u64,
+    pub errors: u64,
 }
 
 impl Ran {
     /// One statement that nobody waited for.
-    pub(in crate::store) fn unasked(failed: bool) -> Self {
+    pub fn unasked(failed: bool) -> Self {
         Self { waits: Spread::EMPTY, statements: 1, rows: 0, errors: u64::from(failed) }
     }
 }

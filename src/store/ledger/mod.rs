@@ -43,7 +43,7 @@ pub struct Holds {
 /// Accounts of all callers and the state of all lanes. The lock is held for some hundred nanoseconds at a time, never over
 /// anything that waits.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub struct Ledger {
     started: Instant,
     /// Callers beside those named, and the broker's own, that have an account at most.
     guests_at_most: usize,
@@ -90,7 +90,7 @@ enum Doing {
 
 impl Ledger {
     /// Of `lanes` lanes, all idle from now on, with accounts for `at_most` callers, the `named` ones among them.
-    pub(super) fn new(at_most: usize, named: impl IntoIterator<Item = Caller>, lanes: usize) -> Self {
+    pub fn new(at_most: usize, named: impl IntoIterator<Item = Caller>, lanes: usize) -> Self {
         let named: HashSet<Caller> = named.into_iter().collect();
         let idle = LaneState { doing: Doing::Nothing, since: 0, held: 0, idle: 0 };
         Self {
@@ -116,7 +116,7 @@ impl Ledger {
     }
 
     /// `lane` is held from `now` on.
-    pub(super) fn began(&self, lane: usize, caller: &Caller, statement: &'static str, now: Instant) {
+    pub fn began(&self, lane: usize, caller: &Caller, statement: &'static str, now: Instant) {
         if cfg!(leasehold_without_attribution) {
             return;
         }
@@ -128,7 +128,7 @@ impl Ledger {
     }
 
     /// The hold of `lane` has ended.
-    pub(super) fn ended(&self, lane: usize, ran: &Ran, now: Instant) {
+    pub fn ended(&self, lane: usize, ran: &Ran, now: Instant) {
         if cfg!(leasehold_without_attribution) {
             return;
         }
@@ -137,13 +137,13 @@ impl Ledger {
     }
 
     /// `lane` is not there any more.
-    pub(super) fn closed(&self, lane: usize, now: Instant) {
+    pub fn closed(&self, lane: usize, now: Instant) {
         let now = self.at(now);
         self.books().turn(lane, Doing::Over, now, None);
     }
 
     /// A request was refused for its caller's budget.
-    pub(super) fn refused(&self, caller: &Caller) {
+    pub fn refused(&self, caller: &Caller) {
         let now = self.at(Instant::now());
         let mut books = self.books();
         let place = books.place(caller, self.guests_at_most);
@@ -151,12 +151,12 @@ impl Ledger {
     }
 
     /// These callers have an account from now on, besides those that had one before.
-    pub(super) fn name(&self, callers: impl IntoIterator<Item = Caller>) {
+    pub fn name(&self, callers: impl IntoIterator<Item = Caller>) {
         self.books().named.extend(callers);
     }
 
     /// Sums since the start, of holds that have ended.
-    pub(super) fn holds(&self) -> Vec<(Caller, Holds)> {
+    pub fn holds(&self) -> Vec<(Caller, Holds)> {
         let report = self.report(Window::SinceStart, false, Instant::now());
         let of = |caller: CallerUse| {
             let lanes = caller.lanes;

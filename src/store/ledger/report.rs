@@ -81,7 +81,7 @@ impl LaneReport {
 impl Ledger {
     /// What happened in `window` up to `now`, with each kind of statement where `statements` says so. The lock is let go in
     /// between where callers are many; holds that end meanwhile may then count up to a few hundred microseconds more.
-    pub(in crate::store) fn report(&self, window: Window, statements: bool, now: Instant) -> LaneReport {
+    pub fn report(&self, window: Window, statements: bool, now: Instant) -> LaneReport {
         let now = self.at(now);
         let mut report = self.report_of_lanes(window, now);
         let mut done = 0;

@@ -12,7 +12,7 @@ const PER_DOUBLING: f32 = 4.0 / 3.0;
 
 /// Lengths of time, added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) struct Spread {
+pub struct Spread {
     pub(super) count: u64,
     /// Nanoseconds.
     pub(super) sum: u64,
@@ -22,10 +22,10 @@ pub(in crate::store) struct Spread {
 }
 
 impl Spread {
-    pub(in crate::store) const EMPTY: Self = Self { count: 0, sum: 0, max: 0, buckets: [0; BUCKETS] };
+    pub const EMPTY: Self = Self { count: 0, sum: 0, max: 0, buckets: [0; BUCKETS] };
 
     /// Adds one length.
-    pub(in crate::store) fn add(&mut self, length: Duration) {
+    pub fn add(&mut self, length: Duration) {
         let nanos = nanos(length);
         self.count += 1;
         self.sum = self.sum.saturating_add(nanos);
@@ -56,7 +56,7 @@ impl Spread {
     }
 
     /// The longest of all.
-    pub(in crate::store) fn longest(&self) -> Duration {
+    pub fn longest(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 

@@ -1,0 +1,174 @@
+//! What a flood by one caller does to another one's Acks: their latency without it, with it, and with it under a budget.
+
+#![allow(clippy::print_stdout, reason = "a measurement's table is its purpose")]
+
+mod stand;
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use leasehold::v1::{
+    AckRequest, CallerBudget, EnqueueRequest, LeaseRequest, NewJob, SetCallerBudgetRequest, SettleStatus,
+    connection_service_client::ConnectionServiceClient, lease_response::Frame,
+};
+use stand::{
+    Options, Outcome,
+    broker::Broker,
+    clients::{Client, PAYLOAD, connect, from_caller, tokens},
+    figures::{self, Table, quantile, rate, thousands},
+    postgres::Postgres,
+};
+use tokio::{
+    task::JoinSet,
+    time::{MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Who acks, and who floods.
+const QUIET: &str = "checkout";
+const FLOOD: &str = "bulk_import";
+/// Between two Acks of the quiet caller.
+const PAUSE: Duration = Duration::from_millis(5);
+
+fn main() -> ExitCode {
+    let seconds = ("seconds", "10", "Length of each phase");
+    let clients = ("clients", "64", "Clients that flood, each with one Enqueue after the other");
+    let batch = ("batch", "10", "Jobs of one of their Enqueues");
+    let rounds = ("rounds", "3", "Rounds of all phases, of which the medians count");
+    let about = "Measures one caller's Acks while another one floods the broker with Enqueues";
+    let options = Options::parse(about, &[seconds, clients, batch, rounds]);
+    options.run(measure(&options))
+}
+
+/// Latencies of Acks in milliseconds, and what the flood got through meanwhile.
+#[derive(Default, Clone)]
+struct Phase {
+    p50: Vec<f64>,
+    p99: Vec<f64>,
+    flooded: Vec<f64>,
+}
+
+async fn measure(options: &Options) -> Outcome<()> {
+    let settings = ["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB", "max_connections=200"];
+    let postgres = Postgres::start(options.bindir(), &settings).await?;
+    println!("{}", figures::machine());
+    println!("{}, fsync on; one Ack each {} ms, medians of rounds", postgres.version().await?, PAUSE.as_millis());
+    let phases = [("alone", None, false), ("flood", None, true), ("flood, one lane", Some(1), true)];
+    let broker = Broker::start(options.broker(), &postgres.create_database("flood")?, &[]).await?;
+    let mut results = vec![Phase::default(); phases.len()];
+    for _ in 0..options.number("rounds") {
+        for ((_, lanes, floods), result) in phases.iter().zip(&mut results) {
+            set_budget(&broker, *lanes).await?;
+            result.add(phase(&broker, options, *floods).await?);
+        }
+    }
+    let mut table = Table::new(["phase", "Ack p50, ms", "Ack p99, ms", "p99 to alone", "flood, jobs/s"]);
+    for ((name, ..), result) in phases.iter().zip(&results) {
+        let middle = |values: &[f64]| quantile(values, 0.5);
+        table.row([
+            (*name).to_owned(),
+            format!("{:.1}", middle(&result.p50)),
+            format!("{:.1}", middle(&result.p99)),
+            format!("{:.2}", middle(&result.p99) / middle(&results[0].p99)),
+            thousands(middle(&result.flooded)),
+        ]);
+    }
+    table.print();
+    for line in broker.trouble()? {
+        println!("  broker: {line}");
+    }
+    Ok(())
+}
+
+impl Phase {
+    fn add(&mut self, (latencies, flooded): (Vec<f64>, f64)) {
+        self.p50.push(quantile(&latencies, 0.5));
+        self.p99.push(quantile(&latencies, 0.99));
+        self.flooded.push(flooded);
+    }
+}
+
+async fn set_budget(broker: &Broker, lanes: Option<u32>) -> Outcome<()> {
+    let mut client = ConnectionServiceClient::connect(format!("http://{}", broker.address())).await?;
+    let budget = lanes.map(|max_lanes| CallerBudget {
+        max_lanes,
+        max_wait: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
+        ..CallerBudget::default()
+    });
+    client.set_caller_budget(SetCallerBudgetRequest { caller: FLOOD.to_owned(), budget }).await?;
+    Ok(())
+}
+
+async fn phase(broker: &Broker, options: &Options, floods: bool) -> Outcome<(Vec<f64>, f64)> {
+    let (length, stop) = (Duration::from_secs(options.number("seconds")), CancellationToken::new());
+    let acks = usize::try_from(length.as_millis() / PAUSE.as_millis())?;
+    let mut quiet = connect(broker.address()).await?;
+    let leased = lease(&mut quiet, acks).await?;
+    let mut flood = JoinSet::new();
+    if floods {
+        for _ in 0..options.number("clients") {
+            flood.spawn(pour(connect(broker.address()).await?, options.number("batch"), stop.clone()));
+        }
+    }
+    let (started, mut latencies) = (Instant::now(), Vec::new());
+    let mut ticks = interval(PAUSE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    for token in leased {
+        if started.elapsed() > length {
+            break;
+        }
+        ticks.tick().await;
+        let sent = Instant::now();
+        let answer = quiet.ack(from_caller(QUIET, AckRequest { lease_tokens: vec![token] })?).await?.into_inner();
+        latencies.push(sent.elapsed().as_secs_f64() * 1e3);
+        if answer.results.iter().any(|result| result.status() != SettleStatus::Ok) {
+            return Err("an Ack was refused".into());
+        }
+    }
+    let took = started.elapsed();
+    stop.cancel();
+    let mut flooded = 0;
+    while let Some(poured) = flood.join_next().await {
+        flooded += poured??;
+    }
+    Ok((latencies, rate(flooded, took)))
+}
+
+/// Jobs for the quiet caller, leased beforehand; their tokens.
+async fn lease(client: &mut Client, count: usize) -> Outcome<Vec<String>> {
+    let job = NewJob { queue: "quiet".to_owned(), payload: vec![b'x'; PAYLOAD].into(), ..NewJob::default() };
+    for part in (0..count).collect::<Vec<_>>().chunks(1_000) {
+        client.enqueue(from_caller(QUIET, EnqueueRequest { jobs: vec![job.clone(); part.len()] })?).await?;
+    }
+    let request = LeaseRequest {
+        queues: vec!["quiet".to_owned()],
+        max_in_flight: u32::try_from(count)?,
+        lease_duration: Some(prost_types::Duration { seconds: 300, nanos: 0 }),
+        ..LeaseRequest::default()
+    };
+    let mut frames = client.lease(from_caller(QUIET, request)?).await?.into_inner();
+    let mut leased = Vec::new();
+    while leased.len() < count {
+        match frames.message().await?.and_then(|response| response.frame) {
+            Some(Frame::Jobs(jobs)) => leased.extend(tokens(&jobs.jobs)),
+            Some(_) => {}
+            None => return Err("the stream ended".into()),
+        }
+    }
+    // Sent is leased: the stream is not needed any more.
+    Ok(leased)
+}
+
+/// One Enqueue after the other until `stop`; answers how many jobs.
+async fn pour(mut client: Client, batch: u64, stop: CancellationToken) -> Outcome<u64> {
+    let job = NewJob { queue: "flood".to_owned(), payload: vec![b'x'; PAYLOAD].into(), ..NewJob::default() };
+    let mut sent = 0;
+    while !stop.is_cancelled() {
+        let jobs = vec![job.clone(); usize::try_from(batch)?];
+        client.enqueue(from_caller(FLOOD, EnqueueRequest { jobs })?).await?;
+        sent += batch;
+    }
+    Ok(sent)
+}
