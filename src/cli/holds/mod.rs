@@ -1,8 +1,12 @@
-//! `leasehold holds`: who holds the lanes.
+//! `leasehold holds`: who holds the lanes, and everybody's connections.
 
-use std::io::IsTerminal as _;
+mod database;
+mod vacuum;
+
+use std::{io::IsTerminal as _, time::Duration};
 
 use clap::{Args, ValueEnum};
+use tokio::time::MissedTickBehavior;
 use tokio_stream::StreamExt as _;
 
 use super::{
@@ -16,6 +20,9 @@ use crate::v1::{CallerSnapshot, CallerWindow, ListCallersRequest, WatchCallersRe
 /// Moves to the upper left corner; what was below is written over, and the rest of the screen is cleared afterwards.
 const HOME: &str = "\u{1b}[H\u{1b}[J";
 
+/// Between two looks of `--watch`.
+const EVERY: Duration = Duration::from_secs(1);
+
 /// `leasehold holds`.
 #[derive(Debug, Args)]
 pub(super) struct Holds {
@@ -25,6 +32,12 @@ pub(super) struct Holds {
     /// One row for each caller, or for each kind of statement of each caller
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = By::Caller)]
     by: By,
+    /// Everybody's connections of the database, not this broker's lanes alone
+    #[arg(long, conflicts_with_all = ["window", "by"])]
+    database: bool,
+    /// Who keeps the database from removing dead rows
+    #[arg(long, conflicts_with_all = ["window", "by", "database"])]
+    vacuum: bool,
     /// Show it anew every second, until Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -75,7 +88,38 @@ impl From<Window> for CallerWindow {
 impl Holds {
     pub(super) async fn run(self) -> Result<Exit, Failed> {
         let broker = self.target.connect().await?;
-        if self.watch { self.watch(&broker).await } else { self.once(&broker).await }
+        match (self.database || self.vacuum, self.watch) {
+            (true, true) => self.look_on(&broker).await,
+            (true, false) => self.look(&broker).await.map(|()| Exit::Ok),
+            (false, true) => self.watch(&broker).await,
+            (false, false) => self.once(&broker).await,
+        }
+    }
+
+    /// What this broker sees of the database.
+    async fn look(&self, broker: &Broker) -> Result<(), Failed> {
+        if self.vacuum {
+            vacuum::show(&vacuum::look(broker).await?, self.output, self.corner())
+        } else {
+            database::show(&database::look(broker).await?, self.output, self.corner())
+        }
+    }
+
+    async fn look_on(&self, broker: &Broker) -> Result<Exit, Failed> {
+        let mut signals = Signals::listen()?;
+        let mut seconds = tokio::time::interval(EVERY);
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = seconds.tick() => self.look(broker).await?,
+                _ = signals.next() => return Ok(Exit::Ok),
+            }
+        }
+    }
+
+    /// What comes before a screen that is shown anew.
+    fn corner(&self) -> &'static str {
+        if self.watch && std::io::stdout().is_terminal() { HOME } else { "" }
     }
 
     async fn once(&self, broker: &Broker) -> Result<Exit, Failed> {
@@ -112,8 +156,7 @@ impl Holds {
             By::Statement => caller::by_statement(snapshot),
         };
         let head = caller::headline(snapshot);
-        let again = self.watch && std::io::stdout().is_terminal();
-        Output::line(&format!("{}{head}\n", if again { HOME } else { "" }))?;
+        Output::line(&format!("{}{head}\n", self.corner()))?;
         Output::table(&table, "")
     }
 }

@@ -9,9 +9,11 @@ pub(super) mod confirm;
 pub(super) mod consumer;
 pub(super) mod escape;
 pub(super) mod facts;
+pub(super) mod horizon;
 pub(super) mod job;
 pub(super) mod progress;
 pub(super) mod queue;
+pub(super) mod session;
 pub(super) mod table;
 pub(super) mod time;
 

@@ -34,8 +34,10 @@ from (
             ''
         ),
         '', s.xmin is null, false
-    from pg_replication_slots s
-    where s.xmin is not null or s.catalog_xmin is not null and s.database = current_database()
+    from pg_get_replication_slots() s
+    where s.xmin is not null
+        or s.catalog_xmin is not null
+            and s.datoid = (select d.oid from pg_database d where d.datname = current_database())
 ) h
 order by h.catalogs_only, h.transactions desc, h.since, h.name
 limit $1::int
