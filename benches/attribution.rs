@@ -44,13 +44,11 @@ fn main() -> ExitCode {
 async fn measure(options: &Options) -> Outcome<()> {
     println!("{}", figures::machine());
     ledger(options.number("statements"))?;
-    match options.other() {
-        Some(other) => throughput(options, other).await,
-        None => {
-            println!("no --other broker: see the head of benches/attribution.rs");
-            Ok(())
-        }
+    if let Some(other) = options.other() {
+        return throughput(options, other).await;
     }
+    println!("no --other broker: see the head of benches/attribution.rs");
+    Ok(())
 }
 
 /// Statements of few and of many callers, one after the other and from four threads at once.

@@ -1,7 +1,7 @@
 //! The command line. Data goes to stdout, notes to stderr.
 //!
-//! `serve`, `migrate`, `doctor`, `demo`, `config` and `prove` work on this machine and the database. The commands in `remote` speak to
-//! a broker through its public API: [`broker`] is how they reach it and how calls fail, [`output`] is how they print.
+//! `serve`, `migrate`, `doctor`, `prove`, `demo` and `config` work on this machine and the database. The commands in `remote` speak to a
+//! broker through its public API: [`broker`] is how they reach it and how calls fail, [`output`] is how they print.
 
 mod broker;
 mod budget;

@@ -269,3 +269,29 @@ fn faults_of_a_callers_budget_name_caller_and_option() {
         assert!(text.contains(fault), "{fault}\n\n{text}");
     }
 }
+
+#[test]
+fn a_collector_has_headers_that_no_output_shows() {
+    let file = "[telemetry]\notlp_endpoint = 'http://collector:4317'\nsample = 0.5\nresource = ['zone=a', 'team=shop']";
+    let config = load(file, &[("LEASEHOLD_TELEMETRY_OTLP_HEADERS", "x-key=hunter2")], &[]).expect("all fine");
+    assert_eq!(config.telemetry.otlp_endpoint.as_deref(), Some("http://collector:4317"));
+    assert!((config.telemetry.sample - 0.5).abs() < f64::EPSILON);
+    assert_eq!(config.telemetry.otlp_headers.pairs(), [("x-key".to_owned(), "hunter2".to_owned())]);
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn telemetry_leaves_room_for_the_drain_and_batches_fit_their_queue() {
+    let file = "[telemetry]\notlp_endpoint = 'http://collector:4317'\nflush_timeout = '20s'\nqueue = 64";
+    let text = faults(file, &[], &[]);
+    for part in [
+        "telemetry.flush_timeout and server.drain_timeout (its default): the first must be half",
+        "telemetry.batch (its default) and ",
+    ] {
+        assert!(text.contains(part), "'{part}' is missing in {text}");
+    }
+    for wrong in ["sample = 1.5", "otlp_endpoint = 'https://collector:4317'", "otlp_headers = 'hunter2'"] {
+        let text = faults(&format!("[telemetry]\n{wrong}"), &[], &[]);
+        assert!(text.contains(": telemetry.") && !text.contains("hunter2"), "{text}");
+    }
+}

@@ -1,11 +1,11 @@
 //! What waits in queues, for metrics. Reads alone.
 //!
-//! The first queues by name are measured each time and told apart; so are all replicas', which choose alike. Of the others as many
-//! are measured each time, in turn, and what was last seen of all of them is summed. Counting takes a twentieth of one lane's time
-//! at most.
+//! The first queues by name are told apart; all replicas choose alike. The others are walked in turn, and what was last seen of all
+//! of them is summed. One step sends two statements at most, and counting takes a twentieth of one lane's time at most: where
+//! queues are many or long, a round takes several steps.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -26,6 +26,14 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What the sum of the others is called: no queue can have that name.
 const OTHER: &str = "_other";
+/// Statements of one step: an idle broker is to cost its database little, however many queues there are.
+const ACTS: usize = 2;
+/// The queues that are told apart are looked up anew every so many rounds.
+const ROUNDS: u32 = 6;
+/// Rows of indexes that one statement may read, by what its queues held last time.
+const ROWS: u64 = 500_000;
+/// What a queue is taken to hold that was never counted.
+const UNKNOWN: u64 = 10_000;
 
 /// What was measured last.
 pub(super) type Readings = Arc<Mutex<Arc<[QueueReading]>>>;
@@ -34,37 +42,87 @@ pub(super) struct Census {
     store: Store,
     at_most: usize,
     told: Readings,
+    named: Vec<QueueRow>,
+    counts: HashMap<QueueId, QueueCounts>,
     others: Others,
+    /// What is left of this round.
+    plan: VecDeque<Act>,
+    round: u32,
     not_before: Option<Instant>,
+}
+
+/// One statement.
+enum Act {
+    List,
+    Count(Vec<QueueId>),
+    ListOthers,
+    /// The walk over the others ends with it, or does not.
+    CountOthers(Vec<QueueRow>, bool),
 }
 
 impl Census {
     /// Of `at_most` queues apart; tells what it measured there.
     pub(super) fn new(store: Store, at_most: usize, told: Readings) -> Self {
-        Self { store, at_most, told, others: Others::default(), not_before: None }
+        let (named, counts, others, plan) = (Vec::new(), HashMap::new(), Others::default(), VecDeque::new());
+        Self { store, at_most, told, named, counts, others, plan, round: 0, not_before: None }
     }
 
-    async fn measure(&mut self) -> Result<(), Failure> {
-        let call = Call { caller: Caller::broker("census"), deadline: Instant::now() + PATIENCE };
-        let named = self.store.list_queues(&call, "", "", self.at_most).await?;
-        let counts = self.count(&call, &named).await?;
-        if named.len() < self.at_most {
-            self.others = Others::default();
-        } else if let Some(last) = named.last() {
-            let after = self.others.turn(&last.name);
-            let rows = self.store.list_queues(&call, "", &after, self.at_most).await?;
-            let counted = self.count(&call, &rows).await?;
-            self.others.counted(&rows, &counted, rows.len() < self.at_most);
+    fn plan_round(&mut self) {
+        if self.named.is_empty() || self.round.is_multiple_of(ROUNDS) {
+            self.plan.push_back(Act::List);
+        } else {
+            self.plan_counts();
         }
-        let apart = named.iter().zip(&counts).map(|(row, counts)| reading(row.name.as_str(), counts));
-        let rest = self.others.sum().map(|sum| reading(OTHER, &sum));
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = apart.chain(rest).collect();
+        self.round = self.round.wrapping_add(1);
+    }
+
+    fn plan_counts(&mut self) {
+        let ids: Vec<QueueId> = self.named.iter().map(|row| row.id).collect();
+        let packs = packs(ids, |id| self.counts.get(id).map_or(UNKNOWN, rows_of));
+        self.plan.extend(packs.into_iter().map(Act::Count));
+        if self.named.len() < self.at_most {
+            self.others = Others::default();
+        } else {
+            self.plan.push_back(Act::ListOthers);
+        }
+    }
+
+    async fn act(&mut self, act: Act) -> Result<(), Failure> {
+        let call = Call { caller: Caller::broker("census"), deadline: Instant::now() + PATIENCE };
+        match act {
+            Act::List => {
+                self.named = self.store.list_queues(&call, "", "", self.at_most).await?;
+                self.counts.retain(|id, _| self.named.iter().any(|row| row.id == *id));
+                self.plan_counts();
+            }
+            Act::Count(ids) => {
+                let counted = self.store.count_at_once(&call, &ids).await?;
+                self.counts.extend(ids.into_iter().zip(counted));
+            }
+            Act::ListOthers => {
+                let Some(last) = self.named.last() else { return Ok(()) };
+                let after = self.others.turn(&last.name);
+                let rows = self.store.list_queues(&call, "", &after, self.at_most).await?;
+                let ends = rows.len() < self.at_most;
+                let mut packs = packs(rows, |row| self.others.seen.get(&row.id).map_or(UNKNOWN, rows_of));
+                let last = packs.pop().unwrap_or_default();
+                self.plan.extend(packs.into_iter().map(|pack| Act::CountOthers(pack, false)));
+                self.plan.push_back(Act::CountOthers(last, ends));
+            }
+            Act::CountOthers(rows, ends) => {
+                let ids: Vec<QueueId> = rows.iter().map(|row| row.id).collect();
+                let counted = if ids.is_empty() { Vec::new() } else { self.store.count_at_once(&call, &ids).await? };
+                self.others.counted(&rows, &counted, ends);
+            }
+        }
+        self.tell();
         Ok(())
     }
 
-    async fn count(&self, call: &Call, rows: &[QueueRow]) -> Result<Vec<QueueCounts>, Failure> {
-        let ids: Vec<QueueId> = rows.iter().map(|row| row.id).collect();
-        self.store.count_jobs(call, &ids).await
+    fn tell(&self) {
+        let apart = self.named.iter().filter_map(|row| Some(reading(row.name.as_str(), self.counts.get(&row.id)?)));
+        let rest = self.others.sum().map(|sum| reading(OTHER, &sum));
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = apart.chain(rest).collect();
     }
 }
 
@@ -80,13 +138,45 @@ impl Pass for Census {
 
     async fn run_once(&mut self, _limit: usize) -> Result<Step, Failure> {
         let began = Instant::now();
-        if self.not_before.is_none_or(|at| began >= at) {
-            let measured = self.measure().await;
-            self.not_before = Some(Instant::now() + began.elapsed() * SHARE);
-            measured?;
+        if self.not_before.is_some_and(|at| began < at) {
+            return Ok(Step { rows: 0, more: false });
         }
-        Ok(Step { rows: 0, more: false })
+        if self.plan.is_empty() {
+            self.plan_round();
+        }
+        let mut done = Ok(());
+        for _ in 0..ACTS {
+            if let Some(act) = self.plan.pop_front() {
+                done = self.act(act).await;
+                if done.is_err() {
+                    self.plan.clear();
+                }
+            }
+        }
+        self.not_before = Some(Instant::now() + began.elapsed() * SHARE);
+        done.map(|()| Step { rows: 0, more: false })
     }
+}
+
+/// Puts queues into as few statements as may read their rows.
+fn packs<Q>(queues: Vec<Q>, rows: impl Fn(&Q) -> u64) -> Vec<Vec<Q>> {
+    let (mut packs, mut last, mut sum) = (Vec::new(), Vec::new(), 0);
+    for queue in queues {
+        let more = rows(&queue);
+        if sum + more > ROWS && !last.is_empty() {
+            packs.push(std::mem::take(&mut last));
+            sum = 0;
+        }
+        sum += more;
+        last.push(queue);
+    }
+    packs.extend((!last.is_empty()).then_some(last));
+    packs
+}
+
+fn rows_of(counts: &QueueCounts) -> u64 {
+    let of_states = [counts.ready, counts.scheduled, counts.blocked, counts.leased, counts.dead];
+    of_states.iter().map(|count| count.value).sum()
 }
 
 /// Queues that are not told apart.
@@ -187,6 +277,16 @@ mod tests {
             Some((3, Duration::from_secs(2))),
             "a deleted queue is gone with the walk that missed it"
         );
+    }
+
+    #[test]
+    fn small_queues_share_a_statement_and_long_ones_do_not() {
+        let small = packs((0..1_000).collect(), |_| 100);
+        assert_eq!(small.len(), 1, "a thousand of a hundred rows");
+        let long: Vec<usize> = packs((0..25).collect(), |_| 50_000).iter().map(Vec::len).collect();
+        assert_eq!(long, [10, 10, 5]);
+        assert_eq!(packs(vec![1], |_| 10 * ROWS).len(), 1, "one that is too long goes alone");
+        assert!(packs(Vec::<i32>::new(), |_| 1).is_empty());
     }
 
     #[test]

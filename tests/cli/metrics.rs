@@ -23,7 +23,9 @@ async fn metrics_count_calls_by_end_and_lane_time_by_caller() {
     let (status, text) = broker.get("/metrics");
     assert!(status.contains("200"), "{status}");
     let calls = |method: &str, code: &str| {
-        let labels = format!("rpc_method=\"leasehold.v1.QueueService/{method}\",rpc_response_status_code=\"{code}\"");
+        let labels = format!(
+            "rpc_method=\"leasehold.v1.QueueService/{method}\",rpc_response_status_code=\"{code}\",rpc_system_name=\"grpc\""
+        );
         format!("rpc_server_call_duration_seconds_count{{{labels}}} 1\n")
     };
     for part in [

@@ -70,7 +70,7 @@ fn tables_and_json_are_as_they_were() {
     let marker = shell.start(&["lease", "marker", "--follow"]);
     until(&shell, |consumers| consumers.iter().any(|consumer| consumer["queues"][0] == "marker"));
     drop(marker);
-    until(&shell, |consumers| consumers.is_empty());
+    until(&shell, <[Value]>::is_empty);
     for (name, json) in [("tables.txt", false), ("json.txt", true)] {
         let mut text = String::new();
         for command in COMMANDS {

@@ -77,7 +77,7 @@ async fn under_load_the_holds_of_each_lane_and_its_idle_time_add_up_to_the_wall_
     }
     let lanes = of("leasehold.lane").expect("connecting is a hold");
     let connects = lanes.statements.iter().find(|statement| statement.statement == "connect").expect("of its own kind");
-    let again = if stage.is_postgres() { 1 } else { 0 };
+    let again = u64::from(stage.is_postgres());
     assert!(connects.lanes.holds >= report.lanes as u64 + again, "{connects:?} of {} lanes", report.lanes);
 
     store.drain().await;

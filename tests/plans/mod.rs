@@ -2,6 +2,7 @@
 //! tables looked when it was prepared. The worst moment is right after a migration: empty tables, freshly analysed.
 
 mod acts;
+mod counts;
 mod explained;
 mod held;
 mod queue_acts;

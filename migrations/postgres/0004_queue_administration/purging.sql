@@ -1,12 +1,14 @@
 -- Purging, in steps: each walks so many rows from its place on and removes those that were enqueued before an instant. Rows
 -- that somebody holds are passed over. The place to go on from is that of the last row walked, removed or not, so that no row
--- is walked twice, nor what vacuum may not take away yet.
+-- is walked twice, nor what vacuum may not take away yet. A bitmap of an index would be of all its rows, however few a step wants.
 
 -- Jobs that wait unblocked: the ready ones, or those that are due later. The oldest by ready_at first, over all priorities.
 create function leasehold.purge_waiting(
     queue int, due boolean, before timestamptz, after_at timestamptz, after_id bigint, at_most int,
     out removed bigint, out readied boolean, out walked bigint, out last_at timestamptz, out last_id bigint
-) language plpgsql as $$
+) language plpgsql
+set enable_bitmapscan = off
+as $$
 declare
     until timestamptz := case when due then now() else 'infinity' end;
     ids bigint[];
@@ -72,7 +74,9 @@ $$;
 create function leasehold.purge_blocked(
     queue int, before timestamptz, after_key text, after_position bigint, at_most int,
     out removed bigint, out walked bigint, out last_key text, out last_position bigint
-) language plpgsql as $$
+) language plpgsql
+set enable_bitmapscan = off
+as $$
 declare
     ids bigint[];
 begin
@@ -117,7 +121,9 @@ $$;
 create function leasehold.purge_dead(
     queue int, before timestamptz, after_at timestamptz, after_id bigint, at_most int,
     out removed bigint, out walked bigint, out last_at timestamptz, out last_id bigint
-) language plpgsql as $$
+) language plpgsql
+set enable_bitmapscan = off
+as $$
 declare
     ids bigint[];
 begin
@@ -155,7 +161,9 @@ $$;
 create function leasehold.purge_acked(
     queue int, before timestamptz, after_id bigint, at_most int,
     out removed bigint, out walked bigint, out last_id bigint
-) language plpgsql as $$
+) language plpgsql
+set enable_bitmapscan = off
+as $$
 declare
     ids bigint[];
 begin
@@ -179,7 +187,9 @@ end
 $$;
 
 -- What a queue leaves beside its jobs: idempotency keys, then ordering keys whose jobs are gone. Answers how many of them.
-create function leasehold.clear_queue(queue int, at_most int) returns bigint language plpgsql as $$
+create function leasehold.clear_queue(queue int, at_most int) returns bigint language plpgsql
+set enable_bitmapscan = off
+as $$
 declare
     cleared bigint;
 begin

@@ -1,5 +1,5 @@
 -- Queues as operators steer them: switches, two more retentions, counting, purging, deletion. The files in this directory are
--- one migration, in the order tables, acks, purging, expiry, sql_api. The version before it runs on: new columns have
+-- one migration, in the order tables, acks, counting, purging, expiry, sql_api. The version before it runs on: new columns have
 -- defaults, and the functions that it calls keep their signatures and meaning.
 
 alter table leasehold.queue

@@ -17,6 +17,7 @@ pub(super) fn of(reason: &str, code: Code) -> (Exit, &'static str) {
         "KEY_REUSED" => (Exit::Refused, "send the same content as before, or use another idempotency key"),
         "DISABLED" => (Exit::Refused, "'leasehold queue enable QUEUE' lets jobs in again"),
         "QUEUE_NOT_EMPTY" => (Exit::Refused, "do what it says; --purge removes jobs that are not leased as well"),
+        "WRONG_STATE" => (Exit::Refused, "'leasehold job explain JOB' says in which state it is and why"),
         "QUEUE_FULL" => (
             Exit::TryLater,
             "wait until jobs were worked off, or raise the bound: 'leasehold queue update QUEUE --max-backlog-jobs COUNT'",

@@ -43,7 +43,7 @@ section! {
         slow_hold: Duration = Span::millis(1_000, 1, 600_000);
         /// Queues that are measured for metrics, the first ones by name; the others are summed as `_other`. 0 measures none.
         queues: usize = Whole::new(100, 0, 1_000);
-        /// Queues are measured once in so long.
+        /// Queues are measured once in so long, or less often where they are many or long.
         queues_interval: Duration = Span::seconds(10, 1, 600);
     }
 }

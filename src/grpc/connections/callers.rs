@@ -45,7 +45,7 @@ struct Watching {
 }
 
 impl ConnectionsApi {
-    pub(super) fn do_list_callers(&self, request: &v1::ListCallersRequest) -> Result<v1::ListCallersResponse, Failure> {
+    pub(super) fn do_list_callers(&self, request: v1::ListCallersRequest) -> Result<v1::ListCallersResponse, Failure> {
         let window = convert::window(request.window)?;
         Ok(v1::ListCallersResponse { snapshot: Some(self.snapshot(window, request.include_statements)) })
     }
@@ -53,7 +53,7 @@ impl ConnectionsApi {
     pub(super) fn do_watch_callers(
         &self,
         watch: Watch,
-        request: &v1::WatchCallersRequest,
+        request: v1::WatchCallersRequest,
     ) -> Result<Frames<v1::WatchCallersResponse>, Failure> {
         let window = convert::window(request.window)?;
         let room = Arc::clone(&self.watchers).try_acquire_owned().map_err(|_| {

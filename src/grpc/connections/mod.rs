@@ -46,7 +46,7 @@ impl v1::connection_service_server::ConnectionService for ConnectionsApi {
         request: Request<v1::ListCallersRequest>,
     ) -> Result<Response<v1::ListCallersResponse>, Status> {
         let (unary, _) = Unary::of(&request);
-        unary.answer(self.do_list_callers(request.get_ref()))
+        unary.answer(self.do_list_callers(*request.get_ref()))
     }
 
     async fn watch_callers(
@@ -56,7 +56,7 @@ impl v1::connection_service_server::ConnectionService for ConnectionsApi {
         let (unary, _) = Unary::of(&request);
         let connection = request.extensions().get::<Connection>().expect("every call comes over a connection");
         let watch = Watch { deadline: scope(&request).stream_deadline, ending: connection.ending().clone() };
-        unary.answer(self.do_watch_callers(watch, request.get_ref()))
+        unary.answer(self.do_watch_callers(watch, *request.get_ref()))
     }
 
     async fn list_database_sessions(

@@ -93,7 +93,8 @@ impl World {
         let gathers = self.line.gathers(&caller, kind, self.now);
         self.line.push(&caller, Ask(kind, self.now)).expect("room");
         self.pushed += 1;
-        if !(gathers && self.crew.is_armed(kind)) && !self.line.is_capped(&caller, kind) {
+        let armed = gathers && self.crew.is_armed(kind);
+        if !armed && !self.line.is_capped(&caller, kind) {
             self.crew.wake_for(kind);
         }
     }

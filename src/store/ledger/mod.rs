@@ -22,11 +22,11 @@ use std::{
 
 use self::{account::Account, spread::nanos, window::Windows};
 pub use self::{
-    account::LaneUse,
+    account::{LaneUse, Ran},
     report::{CallerUse, LaneReport, LaneTime, StatementUse},
+    spread::Spread,
     window::Window,
 };
-pub(super) use self::{account::Ran, spread::Spread};
 use crate::model::Caller;
 
 /// Lane time of one caller since the start.

@@ -1,6 +1,9 @@
 //! The ledger as everybody may read it.
 
-use std::time::{Duration, Instant};
+use std::{
+    cmp::Reverse,
+    time::{Duration, Instant},
+};
 
 use super::{
     CallerAccounts, Doing, LaneState, Ledger,
@@ -144,7 +147,7 @@ impl CallerAccounts {
                 shown.push(StatementUse { statement: account.statement, lanes: sums.shown() });
             }
         }
-        shown.sort_by(|a, b| b.lanes.held.cmp(&a.lanes.held));
+        shown.sort_by_key(|statement| Reverse(statement.lanes.held));
         CallerUse {
             caller: self.caller.clone(),
             lanes: all.shown(),

@@ -22,6 +22,7 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// Of nothing.
     pub const EMPTY: Self = Self { count: 0, sum: 0, max: 0, buckets: [0; BUCKETS] };
 
     /// Adds one length.

@@ -22,6 +22,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sql: concat!(
             include_str!("../../../migrations/postgres/0004_queue_administration/tables.sql"),
             include_str!("../../../migrations/postgres/0004_queue_administration/acks.sql"),
+            include_str!("../../../migrations/postgres/0004_queue_administration/counting.sql"),
             include_str!("../../../migrations/postgres/0004_queue_administration/purging.sql"),
             include_str!("../../../migrations/postgres/0004_queue_administration/expiry.sql"),
             include_str!("../../../migrations/postgres/0004_queue_administration/sql_api.sql"),

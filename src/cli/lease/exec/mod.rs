@@ -19,7 +19,7 @@ mod worker;
 
 use std::{sync::Arc, time::Duration};
 
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 
 use self::{relay::Relay, worker::Worker};
 use super::{Lease, stream::Ask};
@@ -36,7 +36,7 @@ use crate::cli::{
 #[command(next_help_heading = "Commands")]
 pub(super) struct Flags {
     /// Run 'sh -c COMMAND' for each job
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     exec: Option<String>,
     /// Pause before a job that failed is tried again; the queue's back-off where it is not given
     #[arg(long, value_name = "TIME", value_parser = flag::span, requires = "exec")]
