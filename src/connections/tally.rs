@@ -24,8 +24,8 @@ pub(super) struct Tally {
     places: Places,
     window: Window,
     last: Option<Instant>,
-    /// Since the start; only grows.
-    held: HashMap<Holder, Duration>,
+    /// Time held since the start, which only grows, and what named the holder last.
+    held: HashMap<Holder, (Duration, Attribution)>,
 }
 
 impl Tally {
@@ -42,7 +42,7 @@ impl Tally {
 
     /// Estimated time for which each holder held connections since the start.
     pub(super) fn held(&self) -> Vec<(Holder, Duration)> {
-        self.held.iter().map(|(holder, held)| (holder.clone(), *held)).collect()
+        self.held.iter().map(|(holder, (held, _))| (holder.clone(), *held)).collect()
     }
 
     /// Adds a sample. It stands for the time since the one before it, `at_most` that long: what was not watched is not guessed.
@@ -66,13 +66,16 @@ impl Tally {
             }
         }
         for (holder, count) in &busy {
-            *self.held.entry(holder.clone()).or_default() += weight * *count;
+            let by = totals.get(holder).map_or(Attribution::Nothing, |totals| totals.attribution);
+            let (held, named_by) = self.held.entry(holder.clone()).or_insert((Duration::ZERO, by));
+            (*held, *named_by) = (*held + weight * *count, by);
         }
         self.window.add(taken, weight, busy);
         let left: HashSet<Holder> =
             self.window.holders().filter(|holder| !totals.contains_key(holder)).cloned().collect();
         for holder in left {
-            let gone = nothing(holder.clone(), Attribution::Nothing);
+            let by = self.held.get(&holder).map_or(Attribution::Nothing, |(_, by)| *by);
+            let gone = nothing(holder.clone(), by);
             totals.insert(holder, gone);
         }
         let mut callers: Vec<CallerTotals> = totals.into_values().collect();

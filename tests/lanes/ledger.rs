@@ -58,7 +58,7 @@ async fn under_load_the_holds_of_each_lane_and_its_idle_time_add_up_to_the_wall_
         until("lanes hold something", async || store.lanes().0 > 3).await;
         sql.run(
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
-             and application_name = 'leasehold-under-test'",
+             and application_name = 'leasehold/under-test'",
         )
         .await;
     }

@@ -5,7 +5,7 @@ use std::{env, sync::OnceLock, time::Duration};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, postgres::PgConnectOptions};
 
 /// What the broker's sessions call themselves in these tests.
-pub(crate) const APPLICATION: &str = "leasehold-under-test";
+pub(crate) const APPLICATION: &str = "leasehold/under-test";
 
 /// A fresh database; it goes when this is dropped.
 #[derive(Debug)]

@@ -157,6 +157,7 @@ fn who_has_gone_stays_for_the_minute_and_in_the_sum() {
     tally.add(seen(vec![row(1, SessionState::Active, "/*conn_tag:a*/")]), begin, 10 * SECOND);
     let view = tally.add(seen(vec![]), begin + 30 * SECOND, 10 * SECOND);
     assert_eq!(totals(&view), [("a", 0, 0, 0, 0, 1.0)]);
+    assert_eq!(view.callers[0].attribution, Attribution::ConnTag);
     let view = tally.add(seen(vec![]), begin + 90 * SECOND, 10 * SECOND);
     assert_eq!(totals(&view), []);
     assert_eq!(tally.held().len(), 1);
