@@ -11,5 +11,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure().bytes(".leasehold.v1").compile_fds(set)?;
     println!("cargo:rerun-if-changed=proto");
     println!("cargo:rerun-if-changed=migrations");
+    // A broker to compare with, whose statements name nobody: see benches/attribution.rs.
+    println!("cargo:rustc-check-cfg=cfg(leasehold_without_attribution)");
+    println!("cargo:rerun-if-env-changed=BENCH_WITHOUT_ATTRIBUTION");
+    if std::env::var_os("BENCH_WITHOUT_ATTRIBUTION").is_some() {
+        println!("cargo:rustc-cfg=leasehold_without_attribution");
+    }
     Ok(())
 }

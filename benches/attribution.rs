@@ -2,8 +2,8 @@
 //! beside that of a broker without attribution, on the same server, in turns.
 //!
 //! The other broker is built with no comment on statements, no ledger and one label for all callers:
-//! `RUSTFLAGS='--cfg leasehold_without_attribution' cargo build --release --target-dir target/without-attribution`, then
-//! `cargo bench --bench attribution -- --other target/without-attribution/release/leasehold`.
+//! `BENCH_WITHOUT_ATTRIBUTION=1 cargo build --release && cp target/release/leasehold target/without-attribution`, then
+//! `cargo bench --bench attribution -- --other target/without-attribution`.
 
 #![allow(clippy::print_stdout, reason = "a measurement's table is its purpose")]
 

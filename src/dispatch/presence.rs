@@ -4,7 +4,7 @@
 //! statement whose outcome is not known, and where nothing is known of the replica any more, everything is said anew.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,7 +16,7 @@ use tokio::{
 
 use super::Shared;
 use crate::{
-    model::{Caller, Failure, QueueId, QueueName, StreamId, StreamNumber},
+    model::{Caller, Failure, QueueId, QueueName, ReplicaId, StreamId, StreamNumber},
     store::{
         Store, Totals,
         engine::{DemandReport, Rates, Report, StreamReport},
@@ -27,8 +27,10 @@ use crate::{
 const ROWS: usize = 1_000;
 /// What rates are made over.
 const MINUTE: Duration = Duration::from_secs(60);
-/// What was written so lately is as good as new to whoever asks.
-const FRESH: Duration = Duration::from_secs(1);
+/// While nothing changed, what was written so lately is as good as new to whoever asks.
+const FRESH: Duration = Duration::from_secs(5);
+/// Sums are taken no more often than this.
+const SUMS: Duration = Duration::from_secs(1);
 /// Going away waits no longer than this for the database.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -83,16 +85,14 @@ impl Presence {
         Self { store, shared, name, started, told: Mutex::new(Told { sums, ..Told::default() }) }
     }
 
-    /// Writes down what changed.
+    /// Writes down that this replica is there, and what changed.
     pub async fn report(&self) -> Result<(), Failure> {
-        let mut told = self.told.lock().await;
-        self.write(&mut told).await
+        self.write(Duration::ZERO).await
     }
 
-    /// The same, unless that was done a moment ago.
+    /// Writes down what changed, if anything did: what is read afterwards is what this replica knows now.
     pub async fn refresh(&self) -> Result<(), Failure> {
-        let mut told = self.told.lock().await;
-        if told.at.is_some_and(|at| at.elapsed() < FRESH) { Ok(()) } else { self.write(&mut told).await }
+        self.write(FRESH).await
     }
 
     /// Takes this replica out, as far as the database can be reached; nothing is written from now on.
@@ -108,17 +108,23 @@ impl Presence {
         }
     }
 
-    async fn write(&self, told: &mut Told) -> Result<(), Failure> {
+    /// Writes down what changed; where nothing did, that it is there, unless it said so within `fresh`.
+    async fn write(&self, fresh: Duration) -> Result<(), Failure> {
+        let mut told = self.told.lock().await;
         if told.left {
             return Ok(());
         }
         let streams = self.streams().await;
         let now = Instant::now();
-        told.learn(self.store.totals(), now);
-        if !self.send(told, &streams, now).await? {
-            // Others took it out meanwhile, or nobody had heard of it: what it said before is gone.
+        told.learn(|| self.store.totals(), now);
+        let said_lately = told.at.is_some_and(|at| now.saturating_duration_since(at) < fresh);
+        if said_lately && told.whole && told.changes(self.store.replica(), &streams, now, false).is_empty() {
+            return Ok(());
+        }
+        if !self.send(&mut told, &streams, now).await? {
+            // Others took it out meanwhile: what it said before is gone.
             told.whole = false;
-            self.send(told, &streams, now).await?;
+            self.send(&mut told, &streams, now).await?;
         }
         told.at = Some(now);
         Ok(())
@@ -137,13 +143,19 @@ impl Presence {
     /// Sends what changed, a thousand rows at a time. False where the replica was not known and so all of it is needed.
     async fn send(&self, told: &mut Told, streams: &[StreamState], now: Instant) -> Result<bool, Failure> {
         let anew = !std::mem::replace(&mut told.whole, false);
+        let mut changes = told.changes(self.store.replica(), streams, now, anew);
         let mut first = anew;
-        for mut report in told.changes(self, streams, now, anew) {
+        loop {
+            let mut report = self.blank();
             report.anew = std::mem::take(&mut first);
+            changes.fill(&mut report);
             let attended = self.store.attend(report).await?;
             self.shared.inbox.hint(|mail| &mut mail.suspected, attended.to_cancel);
             if attended.unknown_before && !anew {
                 return Ok(false);
+            }
+            if changes.is_empty() {
+                break;
             }
         }
         told.remember(streams);
@@ -171,8 +183,11 @@ impl Presence {
 
 impl Told {
     /// Takes note of the sums; those older than a minute make room, but for the one that the minute begins with.
-    fn learn(&mut self, sums: HashMap<QueueId, Totals>, now: Instant) {
-        self.sums.push_back((now, sums));
+    fn learn(&mut self, sums: impl FnOnce() -> HashMap<QueueId, Totals>, now: Instant) {
+        if self.sums.back().is_some_and(|(at, _)| now.saturating_duration_since(*at) < SUMS) {
+            return;
+        }
+        self.sums.push_back((now, sums()));
         while self.sums.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= MINUTE) {
             self.sums.pop_front();
         }
@@ -185,8 +200,8 @@ impl Told {
         };
         let seconds = now.saturating_duration_since(*since).as_secs_f64().max(1.0);
         let rate = |now: u64, before: u64| {
-            let rate = now.saturating_sub(before) as f64 / seconds;
-            (rate * 1_000.0).round() / 1_000.0
+            let jobs = u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
+            (f64::from(jobs) / seconds * 1_000.0).round() / 1_000.0
         };
         let of = |(queue, sums): (&QueueId, &Totals)| {
             let before = before.get(queue).copied().unwrap_or_default();
@@ -203,9 +218,8 @@ impl Told {
         sums.iter().filter_map(of).collect()
     }
 
-    /// What has to be written, in as many reports as it takes; one at least.
-    fn changes(&self, presence: &Presence, streams: &[StreamState], now: Instant, anew: bool) -> Vec<Report> {
-        let replica = presence.store.replica();
+    /// What has to be written; where everything is said anew, what is gone is gone anyway.
+    fn changes(&self, replica: ReplicaId, streams: &[StreamState], now: Instant, anew: bool) -> Changes {
         let id = |number| StreamId { replica, number };
         let ago = |at: Instant| now.saturating_duration_since(at);
         let mut changed = Vec::new();
@@ -224,7 +238,7 @@ impl Told {
                 });
             }
         }
-        let open: std::collections::HashSet<StreamNumber> = streams.iter().map(|stream| stream.number).collect();
+        let open: HashSet<StreamNumber> = streams.iter().map(|stream| stream.number).collect();
         let closed: Vec<StreamId> =
             self.streams.keys().filter(|number| !open.contains(number)).copied().map(id).collect();
 
@@ -246,14 +260,10 @@ impl Told {
             .collect();
         let quiet: Vec<QueueId> = self.rates.keys().filter(|queue| !rates.contains_key(queue)).copied().collect();
 
-        let mut parts = Parts { changed, closed, wanted, unasked, moved, quiet };
-        let mut reports = Vec::new();
-        while reports.is_empty() || !parts.is_empty() {
-            let mut report = presence.blank();
-            parts.fill(&mut report, anew);
-            reports.push(report);
+        if anew {
+            return Changes { changed, wanted, moved, ..Changes::default() };
         }
-        reports
+        Changes { changed, closed, wanted, unasked, moved, quiet }
     }
 
     fn remember(&mut self, streams: &[StreamState]) {
@@ -264,7 +274,8 @@ impl Told {
 }
 
 /// What is left to be written.
-struct Parts {
+#[derive(Debug, Default, PartialEq)]
+struct Changes {
     changed: Vec<StreamReport>,
     closed: Vec<StreamId>,
     wanted: Vec<DemandReport>,
@@ -273,7 +284,7 @@ struct Parts {
     quiet: Vec<QueueId>,
 }
 
-impl Parts {
+impl Changes {
     fn is_empty(&self) -> bool {
         self.changed.is_empty()
             && self.closed.is_empty()
@@ -283,13 +294,8 @@ impl Parts {
             && self.quiet.is_empty()
     }
 
-    /// Moves a thousand of each into a report. Where everything is said anew, what is gone is gone anyway.
-    fn fill(&mut self, report: &mut Report, anew: bool) {
-        if anew {
-            self.closed.clear();
-            self.unasked.clear();
-            self.quiet.clear();
-        }
+    /// Moves a thousand of each into a report.
+    fn fill(&mut self, report: &mut Report) {
         report.streams = some(&mut self.changed);
         report.closed = some(&mut self.closed);
         report.demand = some(&mut self.wanted);
@@ -318,3 +324,6 @@ fn demand(streams: &[StreamState]) -> BTreeMap<QueueName, (u64, u64)> {
     }
     demand
 }
+
+#[cfg(test)]
+mod tests;

@@ -166,7 +166,7 @@ pub(crate) async fn pages_meet_each_job_once_whatever_their_bounds(db: &dyn Data
         loop {
             let page = list(&mut bench, JobsWalk { after, bounds, ..live(queue) }).await;
             assert!(page.rows.len() <= bounds.found);
-            let payloads: usize = page.rows.iter().filter_map(|row| row.payload.as_ref()).map(|p| p.len()).sum();
+            let payloads: usize = page.rows.iter().filter_map(|row| row.payload.as_ref()).map(bytes::Bytes::len).sum();
             assert!(payloads as u64 <= bounds.bytes + 100, "{payloads} bytes");
             seen.extend(jobs(&page));
             pages += 1;

@@ -31,7 +31,7 @@ pub(crate) async fn a_job_lives_again_as_it_was_enqueued(db: &dyn Database) {
         job.content_type = "text/plain".into();
         job.headers = [("a".to_owned(), "é".to_owned())].into();
         job.priority = priority(7);
-        job.trace = trace.clone();
+        job.trace.clone_from(&trace);
         job.ordering_key = Some(key("o"));
     });
     row.max_attempts = 3;
@@ -241,7 +241,7 @@ pub(crate) async fn redrives_and_the_pruner_share_the_dead_without_a_loss(db: &d
         pruned += pass.rows;
         if let Some(done) = redrives.try_join_next() {
             let redriven = done.expect("no redrive fails");
-            assert_eq!(redriven.len(), BTreeSet::from_iter(redriven.iter()).len());
+            assert_eq!(redriven.len(), redriven.iter().collect::<BTreeSet<_>>().len());
         }
         tokio::task::yield_now().await;
     }

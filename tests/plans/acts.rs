@@ -22,15 +22,46 @@ const LEASED: &str = "
     insert into leasehold.ordering_key (queue_id, ordering_key, head) values (900, 'k', 901)
         on conflict (queue_id, ordering_key) do update set head = 901;";
 
+const CANCELLED: &str = "
+    delete from leasehold.job; delete from leasehold.dead_job;
+    insert into leasehold.queue (id, name) values (900, 'q') on conflict do nothing;
+    insert into leasehold.job (
+        id, position, enqueued_at, available_at, ready_at, queue_id, max_attempts, priority, ordering_key, blocked, attempt,
+        lease_id, lease_until, lease_duration, cancel_requested, payload
+    ) values
+        (901, 901, now(), now(), now(), 900, 1, 4, 'k', false, 1, '00000000-0000-0000-0000-000000000001', now(), 1, true, ''),
+        (902, 902, now(), now(), now(), 900, 9, 4, 'k', true, 0, null, null, null, false, ''),
+        (903, null, now(), now(), now(), 900, 9, 4, null, false, 1, '00000000-0000-0000-0000-000000000003', now(), 1, false, '');
+    insert into leasehold.ordering_key (queue_id, ordering_key, head) values (900, 'k', 901)
+        on conflict (queue_id, ordering_key) do update set head = 901;";
+
+const DEAD: &str = "
+    insert into leasehold.queue (id, name) values (900, 'q') on conflict do nothing;
+    delete from leasehold.job; delete from leasehold.dead_job;
+    insert into leasehold.dead_job (
+        id, position, lease_number, enqueued_at, available_at, dead_at, expires_at, queue_id, attempt, max_attempts, priority,
+        ordering_key, content_type, last_error, payload
+    ) values
+        (911, null, 1, now(), now(), now(), now(), 900, 1, 1, 4, null, '', 'an error', ''),
+        (912, 912, 1, now(), now(), now(), now(), 900, 1, 1, 4, 'k', '', 'an error', '')";
+
+const ATTEND: &str = "select from leasehold.attend(
+    7, 7::bigint << 32, 7::bigint << 32 | 4294967295, 'name', '1', 1, true, 60000000, array[(7::bigint << 32) + 1],
+    array[(7::bigint << 32) + 2], array['pod'], array['peer'], array['shop'], array[' q '], array[1], array[1],
+    array[null]::bigint[], array[1]::bigint[], array['p'], array['q'], array[1]::bigint[], array[1]::bigint[],
+    array[901], array[900], array[1]::float8[], array[1]::float8[], array[1]::float8[], array[1]::float8[],
+    array[1]::float8[], array[1]::float8[]
+)";
+
 pub(crate) const ACTS: &[Act] = &[
     Act {
-        name: "enqueue_keyed",
+        name: "enqueue_keyed_by",
         before: LEASED,
-        text: "select from leasehold.enqueue_keyed(
+        text: "select from leasehold.enqueue_keyed_by(
             array[900, 900], array['a', 'b']::bytea[], array['', ''], array[null, null]::text[], array[4, 4]::smallint[],
             array[null, null]::bigint[], array[null, null]::timestamptz[], array[3, 3], array['k', 'l'], array['i', null],
             array['\\x01', null]::bytea[], array[1000000, null]::bigint[], array[null, null]::text[],
-            array[null, null]::text[], true
+            array[null, null]::text[], true, 'shop'
         )",
     },
     Act {
@@ -97,4 +128,59 @@ pub(crate) const ACTS: &[Act] = &[
         before: "update leasehold.idempotency_key set expires_at = now()",
         text: "select from leasehold.prune_idempotency_keys('epoch', 10)",
     },
+    Act {
+        name: "nack_jobs of one that is to be cancelled",
+        before: CANCELLED,
+        text: "select from leasehold.nack_jobs(
+            array[901, 903], array['00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000003']::uuid[],
+            array[1, 1]::smallint[], array[null, null]::bigint[], array[1, 1]::float8[], array['', ''], true
+        )",
+    },
+    Act {
+        name: "ack_jobs",
+        before: CANCELLED,
+        text: "select from leasehold.ack_jobs(
+            array[901, 7], array['00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000009']::uuid[], true
+        )",
+    },
+    Act {
+        name: "give_back_leases of one that is to be cancelled",
+        before: CANCELLED,
+        text: "select leasehold.give_back_leases(array[901], array['00000000-0000-0000-0000-000000000001']::uuid[])",
+    },
+    Act {
+        name: "give_back_unseen",
+        before: CANCELLED,
+        text: "select leasehold.give_back_unseen(array['00000000-0000-0000-0000-000000000001']::uuid[])",
+    },
+    Act {
+        name: "reap_leases of one that is to be cancelled",
+        before: CANCELLED,
+        text: "select from leasehold.reap_leases('epoch', 10)",
+    },
+    Act { name: "cancel_jobs", before: CANCELLED, text: "select from leasehold.cancel_jobs(array[902, 903, 901, 7])" },
+    Act {
+        name: "cancel_jobs of a head",
+        before: "update leasehold.job set lease_id = null, lease_until = null, lease_duration = null",
+        text: "select from leasehold.cancel_jobs(array[901, 902, 903])",
+    },
+    Act { name: "run_job_now", before: LEASED, text: "select from leasehold.run_job_now(902)" },
+    Act {
+        name: "redrive_jobs",
+        before: DEAD,
+        text: "select from leasehold.redrive_jobs(array[911, 7])",
+    },
+    Act {
+        name: "redrive_queue",
+        before: DEAD,
+        text: "select from leasehold.redrive_queue(900, null, null, null, 10, 5, null, null, 'err', null, null),
+            leasehold.redrive_queue(900, now(), 1, now(), 10, 5, now(), now(), null, 'k', 'shop')",
+    },
+    Act { name: "attend", before: "delete from leasehold.replica", text: ATTEND },
+    Act {
+        name: "attend after others are gone",
+        before: "insert into leasehold.replica (id, started_at, seen_at, name, version) values (8, 'epoch', 'epoch', '', '')",
+        text: ATTEND,
+    },
+    Act { name: "leave", before: "", text: "select leasehold.leave(7)" },
 ];

@@ -58,7 +58,7 @@ async fn explain_statements(moment: &'static str) {
             continue; // the doctor's, which read the catalog and run when somebody asks
         }
         let text = fs::read_to_string(&file).expect("a text");
-        let arguments = (1..=20).take_while(|n| text.contains(&format!("${n}"))).map(|_| "null").collect::<Vec<_>>();
+        let arguments = (1..=40).take_while(|n| text.contains(&format!("${n}"))).map(|_| "null").collect::<Vec<_>>();
         let arguments = if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
         let script = format!("prepare {name}_plan as {text}; explain (costs off) execute {name}_plan{arguments}");
         let lines = session.fetch_all(sqlx::raw_sql(AssertSqlSafe(script))).await;

@@ -24,6 +24,7 @@ declare
     keyed_keys text[];
     held bigint[];
     places tid[];
+    leased boolean[];
     gone bigint[];
     gone_queues int[];
     gone_keys text[];
@@ -44,27 +45,30 @@ begin
         perform leasehold.lock_keys(keyed_queues, keyed_keys);
     end if;
 
-    select array_agg(u.n), array_agg(j.place)
-    into held, places
+    select array_agg(u.n), array_agg(j.place), array_agg(j.leased)
+    into held, places, leased
     from unnest(asked) with ordinality u (id, n)
     cross join lateral (
-        select j.ctid as place from leasehold.job j where j.id = u.id for update skip locked
+        select j.ctid as place, j.lease_id is not null as leased
+        from leasehold.job j
+        where j.id = u.id
+        for update skip locked
     ) j;
 
     with given as materialized (
-        select u.n, u.place from unnest(held, places) u (n, place)
+        select u.n, u.place, u.leased from unnest(held, places, leased) u (n, place, leased)
     ),
     removed as (
         delete from leasehold.job j
         using given g
-        where j.ctid = g.place and j.lease_id is null
+        where j.ctid = g.place and not g.leased
         returning g.n, j.queue_id, j.ordering_key
     ),
     requested as (
         update leasehold.job j
         set cancel_requested = true
         from given g
-        where j.ctid = g.place and j.lease_id is not null
+        where j.ctid = g.place and g.leased
         returning g.n, j.id, j.lease_stream
     ),
     told as (

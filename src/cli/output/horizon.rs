@@ -91,7 +91,7 @@ pub(in crate::cli) fn tables(look: &GetVacuumHorizonResponse) -> Table {
             row.live_rows.to_string(),
             row.dead_rows.to_string(),
             // a tenth of a mebibyte is as much as anybody wants to know
-            format!("{}.{}", row.bytes >> 20, (row.bytes & 0xf_ffff) * 10 >> 20),
+            format!("{}.{}", row.bytes >> 20, ((row.bytes & 0xf_ffff) * 10) >> 20),
             row.last_vacuum_at.map_or_else(|| "never".to_owned(), time::from_now),
         ]);
     }

@@ -33,10 +33,8 @@ impl AdminApi {
     ) -> Result<v1::GetBrokerInfoResponse, Failure> {
         // A broker without a database is who it is all the same, and nobody should have to wait to hear that.
         let reachable = *self.store.availability().borrow();
-        let (engine_version, schema_version) = match reachable {
-            true => self.store.database_version(call).await.unwrap_or_default(),
-            false => Default::default(),
-        };
+        let (engine_version, schema_version) =
+            if reachable { self.store.database_version(call).await.unwrap_or_default() } else { Default::default() };
         Ok(v1::GetBrokerInfoResponse {
             broker: self.dispatch.broker().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -44,7 +42,7 @@ impl AdminApi {
             engine_version,
             schema_version,
             newest_schema_version: self.store.newest_schema(),
-            limits: Some(self.facts.wire_limits.clone()),
+            limits: Some(self.facts.wire_limits),
             started_at: Some(self.facts.started_at),
         })
     }

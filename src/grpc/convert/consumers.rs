@@ -11,7 +11,7 @@ use crate::{
     v1,
 };
 
-/// What a ListConsumers asks for, checked.
+/// What a `ListConsumers` asks for, checked.
 #[derive(Debug)]
 pub(in crate::grpc) struct ConsumersPage {
     /// Those of this queue.

@@ -17,7 +17,7 @@ const ERROR_BYTES: usize = 200;
 /// Jobs a second of a redrive that says nothing, and at most.
 const RATES: (u32, u32) = (100, 100_000);
 
-/// What a ListDeadJobs asks for, checked.
+/// What a `ListDeadJobs` asks for, checked.
 #[derive(Debug)]
 pub(in crate::grpc) struct DeadPage {
     /// Whose.
@@ -64,7 +64,7 @@ fn dead_list(request: &v1::ListDeadJobsRequest) -> String {
     format!("dead {} {:?}", request.queue, request.filter)
 }
 
-/// What a RedriveDeadJobs asks for, checked.
+/// What a `RedriveDeadJobs` asks for, checked.
 #[derive(Debug)]
 pub(in crate::grpc) struct RedriveSpec {
     /// Which jobs.

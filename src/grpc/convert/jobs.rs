@@ -39,7 +39,7 @@ pub(in crate::grpc) fn job_ids(sent: &[String]) -> Result<Vec<JobId>, Failure> {
     faults.or(ids)
 }
 
-/// What a ListJobs asks for, checked.
+/// What a `ListJobs` asks for, checked.
 #[derive(Debug)]
 pub(in crate::grpc) struct JobsPage {
     /// Whose.
@@ -242,12 +242,12 @@ mod tests {
 
     #[test]
     fn dead_and_acked_jobs_are_listed_on_their_own() {
+        use v1::JobState::{Acked, Dead, Leased, Ready, Unspecified};
         let list = |states: &[v1::JobState]| v1::ListJobsRequest {
             queue: "q".into(),
             states: states.iter().map(|state| i32::from(*state)).collect(),
             ..v1::ListJobsRequest::default()
         };
-        use v1::JobState::{Acked, Dead, Leased, Ready, Unspecified};
         assert_eq!(jobs_page(&list(&[Dead])).expect("valid").states, [JobState::Dead]);
         assert_eq!(jobs_page(&list(&[Leased, Ready])).expect("valid").states, [JobState::Ready, JobState::Leased]);
         for mixed in [[Dead, Ready], [Acked, Dead]] {

@@ -11,7 +11,7 @@ use crate::{
     v1,
 };
 
-/// What a ListQueues asks for, checked.
+/// What a `ListQueues` asks for, checked.
 #[derive(Debug)]
 pub(in crate::grpc) struct QueuesPage {
     /// Names begin with it.
@@ -48,7 +48,7 @@ fn list(prefix: &str) -> String {
     format!("queues {prefix}")
 }
 
-/// What a PurgeQueue asks for, checked.
+/// What a `PurgeQueue` asks for, checked.
 #[derive(Debug)]
 pub(in crate::grpc) struct PurgeSpec {
     /// Which queue.

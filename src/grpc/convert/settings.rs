@@ -24,7 +24,7 @@ const TEN_YEARS: Duration = Duration::from_hours(3_650 * 24);
 /// What the database can hold.
 const LARGEST_BOUND: u64 = i64::MAX.cast_unsigned();
 
-/// What an UpdateQueue asks for, checked.
+/// What an `UpdateQueue` asks for, checked.
 #[derive(Debug)]
 pub(in crate::grpc) struct QueueUpdate {
     /// Which queue.
@@ -66,12 +66,11 @@ pub(in crate::grpc) fn queue_update(request: &v1::UpdateQueueRequest, limits: &L
         if faults.is_full() {
             break;
         }
-        match Change::read(path, settings, limits) {
-            Some(change) => changes.extend(faults.keep(change)),
-            None => {
-                let field = format!("update_mask.paths[{index}]");
-                faults.note(Invalid::new(field, "must be a field of settings, such as paused or lease_duration"));
-            }
+        if let Some(change) = Change::read(path, settings, limits) {
+            changes.extend(faults.keep(change));
+        } else {
+            let field = format!("update_mask.paths[{index}]");
+            faults.note(Invalid::new(field, "must be a field of settings, such as paused or lease_duration"));
         }
     }
     let queue = faults.or(queue)?.ok_or_else(|| Failure::internal("a queue's name went missing"))?;

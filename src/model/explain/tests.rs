@@ -41,6 +41,7 @@ fn nobody_asking_and_nobody_able_are_told_apart() {
 
 #[test]
 fn what_would_have_to_change_first_comes_first() {
+    use WaitReason::{BehindOthers, Held, NoCredit, QueuePaused};
     let job = Facts {
         held: true,
         paused: true,
@@ -48,7 +49,6 @@ fn what_would_have_to_change_first_comes_first() {
         ahead: Count { value: 7, at_least: false },
         ..facts(JobState::Ready)
     };
-    use WaitReason::{BehindOthers, Held, NoCredit, QueuePaused};
     assert_eq!(reasons(&job), [Held, QueuePaused, NoCredit, BehindOthers]);
     assert_eq!(explain(&job)[3].ahead, Some(Count { value: 7, at_least: false }));
 }

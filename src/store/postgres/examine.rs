@@ -27,8 +27,7 @@ use crate::{
         engine::{
             AppliedMigration, Linking as _,
             examining::{
-                ClockFacts, ConnectionFacts, Examining, Facts, Purpose, RoleFacts, Seen, ServerFacts, SettingFact,
-                Unseen,
+                ClockFacts, ConnectionFacts, Examining, Facts, RoleFacts, Seen, ServerFacts, SettingFact, Unseen,
             },
         },
         error::EngineError,
@@ -93,11 +92,11 @@ impl Examination<'_> {
         let before = since_1970();
         let last = self.row(SERVER, Args::new()).await?;
         let after = since_1970();
-        let pooler = refused.or_else(|| evidence(&first, &last, settings.as_ref().ok()));
+        let evidence = evidence(&first, &last)?;
         Ok(Facts {
             server: self.server(&last)?,
             settings,
-            pooler,
+            pooler: refused.or(evidence),
             role: role.map(Some),
             connections,
             clock: clock(get::<Moment>(&last, "examine_server", "now")?.0, before, after),
@@ -211,13 +210,13 @@ fn seen<T>(part: Result<T, EngineError>) -> Result<Seen<T>, EngineError> {
 }
 
 /// Signs of a pooler that gives a session's statements to whichever backend is free.
-fn evidence(first: &PgRow, last: &PgRow, settings: Option<&Vec<SettingFact>>) -> Option<String> {
-    let backend = |row| get::<i32>(row, "examine_server", "backend").ok();
-    if backend(first) != backend(last) {
-        return Some("statements of one connection ran in two backends".into());
+fn evidence(first: &PgRow, last: &PgRow) -> Result<Option<String>, EngineError> {
+    let backend = |row| get::<i32>(row, "examine_server", "backend");
+    if backend(first)? != backend(last)? {
+        return Ok(Some("statements of one connection ran in two backends".into()));
     }
-    let dropped = settings?.iter().any(|setting| setting.purpose == Purpose::Session && !setting.fits);
-    dropped.then(|| "what the session asked for at its start did not arrive".into())
+    let direct: bool = get(last, "examine_server", "direct")?;
+    Ok((!direct).then(|| "what the session asked for at its start did not arrive".into()))
 }
 
 fn address(options: &PgConnectOptions) -> String {

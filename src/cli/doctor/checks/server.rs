@@ -30,7 +30,8 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         findings.push(Finding::warn(
             "pooler",
             format!("a pooler stands between: {evidence}"),
-            "connect to the server itself: the broker is a pooler already, and wake-ups need a session of their own",
+            "connect to the server itself: the broker is a pooler already. Behind one that keeps no sessions wake-ups are not \
+             heard, and jobs are found by polling",
         ));
     }
     findings.push(clock(facts.clock));

@@ -6,4 +6,5 @@ mod ending;
 mod finding;
 mod returning;
 mod settings;
+mod showing;
 mod world;

@@ -19,6 +19,7 @@ fn fields(refused: Result<QueueUpdate, Failure>) -> Vec<String> {
     refused.expect_err("refused").invalid.into_iter().map(|fault| fault.field).collect()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the fields of a message have it")]
 fn seconds(seconds: i64) -> Option<prost_types::Duration> {
     Some(prost_types::Duration { seconds, nanos: 0 })
 }
@@ -44,7 +45,8 @@ fn the_mask_knows_every_field_of_the_contract() {
     let set = prost_types::FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled in");
     let settings =
         set.file.iter().flat_map(|file| &file.message_type).find(|message| message.name() == "QueueSettings");
-    let fields: Vec<&str> = settings.expect("there").field.iter().map(|field| field.name()).collect();
+    let fields: Vec<&str> =
+        settings.expect("there").field.iter().map(prost_types::FieldDescriptorProto::name).collect();
     assert_eq!(fields, ALL);
     read(&request(&ALL, v1::QueueSettings::default())).expect("all of them, to their defaults");
 }

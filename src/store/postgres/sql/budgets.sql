@@ -1,2 +1,3 @@
 -- All callers' budgets, $1 at most.
-select b.caller, b.max_lanes, b.max_wait, b.share from leasehold.caller_budget b order by b.caller limit $1::bigint
+select b.caller, b.max_lanes, b.max_wait, b.share from leasehold.caller_budget b
+where b.caller > '' order by b.caller limit $1::bigint

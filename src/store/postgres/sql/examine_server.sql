@@ -5,4 +5,5 @@ select current_setting('server_version_num')::int as number,
     current_setting('transaction_read_only') = 'on' as read_only,
     current_database()::text as database,
     pg_backend_pid() as backend,
+    coalesce(current_setting('leasehold_broker.session', true), '') = 'direct' as direct,
     clock_timestamp() as now

@@ -3,7 +3,7 @@
 insert into leasehold.caller_budget (caller, max_lanes, max_wait, share)
 select $1::text, $2::int, $3::bigint, $4::int
 where exists (select from leasehold.caller_budget b where b.caller = $1::text)
-    or (select count(*) from leasehold.caller_budget b) < $5::bigint
+    or (select count(*) from (select from leasehold.caller_budget b where b.caller > '' limit $5::bigint) c) < $5::bigint
 on conflict (caller) do update set max_lanes = excluded.max_lanes, max_wait = excluded.max_wait, share = excluded.share,
     set_at = clock_timestamp()
 returning 1 as kept

@@ -1,2 +1,3 @@
 -- All callers' budgets, ?1 at most.
-select caller, max_lanes, max_wait, share from caller_budget order by caller limit ?1
+select caller, max_lanes, max_wait, share from caller_budget where caller > '' order by caller
+limit ?1
