@@ -26,6 +26,7 @@ use stand::{
     clients::{Due, PAYLOAD, Producers, Workers},
     figures::{self, Table, median, rate, thousands},
     postgres::Postgres,
+    process,
 };
 
 const LANES: usize = 8;
@@ -53,24 +54,27 @@ async fn measure(options: &Options) -> Outcome<()> {
 
 /// Statements of few and of many callers, one after the other and from four threads at once.
 fn ledger(statements: u64) -> Outcome<()> {
-    let mut table = Table::new(["callers", "threads", "ns per statement", "report of 1 min, µs"]);
+    let mut table =
+        Table::new(["callers", "threads", "CPU ns per statement", "ns by the clock", "report of 1 min, µs"]);
     for callers in [10, 1_000, 10_000] {
         let callers = (0..callers).map(|n| Caller::parse(&format!("caller-{n}"))).collect::<Result<Vec<_>, _>>();
         let callers = callers.map_err(|invalid| invalid.to_string())?;
         for threads in [1, 4] {
             let ledger = Ledger::new(1_000, [], LANES);
-            let started = Instant::now();
+            let (started, before) = (Instant::now(), process::processor_time(std::process::id())?);
             std::thread::scope(|scope| {
                 for thread in 0..threads {
                     let (ledger, callers) = (&ledger, &callers);
                     scope.spawn(move || record(ledger, callers, (thread, threads), statements / threads as u64));
                 }
             });
-            let each = started.elapsed().as_secs_f64() * 1e9 / count(statements);
+            let each = |time: Duration| format!("{:.0}", time.as_secs_f64() * 1e9 / count(statements));
+            let (clock, after) = (started.elapsed(), process::processor_time(std::process::id())?);
             let asked = Instant::now();
             black_box(ledger.report(Window::OneMinute, true, Instant::now()));
             let report = asked.elapsed().as_secs_f64() * 1e6;
-            table.row([callers.len().to_string(), threads.to_string(), format!("{each:.0}"), format!("{report:.0}")]);
+            let (cpu, report) = (each(after.saturating_sub(before)), format!("{report:.0}"));
+            table.row([callers.len().to_string(), threads.to_string(), cpu, each(clock), report]);
         }
     }
     table.print();

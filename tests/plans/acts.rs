@@ -173,8 +173,8 @@ pub(crate) const ACTS: &[Act] = &[
     Act {
         name: "redrive_queue",
         before: DEAD,
-        text: "select from leasehold.redrive_queue(900, null, null, null, 10, 5, null, null, 'err', null, null),
-            leasehold.redrive_queue(900, now(), 1, now(), 10, 5, now(), now(), null, 'k', 'shop')",
+        text: "select from leasehold.redrive_queue(900, null, null, null, 10, 5, null, null, 'err', null, null) a,
+            leasehold.redrive_queue(900, now(), 1, now(), 10, 5, now(), now(), null, 'k', 'shop') b",
     },
     Act { name: "attend", before: "delete from leasehold.replica", text: ATTEND },
     Act {
