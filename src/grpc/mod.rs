@@ -58,7 +58,7 @@ pub struct ApiOptions {
     pub request_bytes: usize,
     /// What this replica calls itself.
     pub replica: String,
-    /// Open streams of WatchCallers.
+    /// Open streams of `WatchCallers`.
     pub watchers: usize,
     /// Bytes of requests that are not complete yet, all connections together.
     pub unread_bytes: usize,

@@ -1,4 +1,4 @@
-//! What InnoDB's gap locks do to an empty table.
+//! What `InnoDB`'s gap locks do to an empty table.
 //!
 //! Workers look for a unit in an empty pool as a claim does, and refill it where they find none; an inserter refills it as well.
 //! At REPEATABLE READ the look locks the gap in which the refill would go: inserts wait for every look's transaction, and two
@@ -127,14 +127,11 @@ async fn look(connection: &mut Connection, tables: &Tables, next: &AtomicI64, wo
     let unit = &tables.unit;
     connection.run("begin").await?;
     let select = format!("select unit from {unit} where item = 1 order by unit limit 1 for update skip locked");
-    match connection.numbers(&select).await?.first() {
-        Some(taken) => connection.run(&format!("delete from {unit} where item = 1 and unit = {taken}")).await?,
-        None => {
-            tokio::time::sleep(work).await;
-            connection
-                .run(&format!("insert into {unit} (item, unit) values (1, {})", next.fetch_add(1, Relaxed)))
-                .await?;
-        }
+    if let Some(taken) = connection.numbers(&select).await?.first() {
+        connection.run(&format!("delete from {unit} where item = 1 and unit = {taken}")).await?;
+    } else {
+        tokio::time::sleep(work).await;
+        connection.run(&format!("insert into {unit} (item, unit) values (1, {})", next.fetch_add(1, Relaxed))).await?;
     }
     connection.run("commit").await
 }

@@ -1,7 +1,7 @@
 //! Why the broker claims as it does, shown on the user's own database.
 //!
 //! Three experiments, each with tables of its own that are gone afterwards: what a lock clause does to workers that share
-//! one table ([`clauses`]), what a lock outside of the database does beside it ([`strategies`]), and what InnoDB's gap locks
+//! one table ([`clauses`]), what a lock outside of the database does beside it ([`strategies`]), and what `InnoDB`'s gap locks
 //! do to an empty table ([`gaps`]). They talk to the database by themselves, past the store: what they show is not how the
 //! broker works but why.
 

@@ -33,7 +33,7 @@ const ROUNDS: u32 = 6;
 /// Rows of indexes that one statement may read, by what its queues held last time.
 const ROWS: u64 = 500_000;
 /// What a queue is taken to hold that was never counted.
-const UNKNOWN: u64 = 10_000;
+const UNKNOWN: u64 = 1_000;
 
 /// What was measured last.
 pub(super) type Readings = Arc<Mutex<Arc<[QueueReading]>>>;

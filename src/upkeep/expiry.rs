@@ -13,6 +13,8 @@ use crate::{
 
 /// Queues in one statement.
 const AT_ONCE: usize = 200;
+/// Where no queue has a time to live, every so many runs look whether one has got one.
+const QUIET_RUNS: u32 = 5;
 
 pub(super) struct Expiry {
     store: Store,
@@ -21,11 +23,13 @@ pub(super) struct Expiry {
     floors: BTreeMap<QueueId, Timestamp>,
     /// The last queue that was looked at in this round.
     turn: QueueId,
+    /// Runs to pass over: an idle broker is to cost its database little.
+    quiet: u32,
 }
 
 impl Expiry {
     pub(super) fn new(store: Store, dispatch: Dispatch) -> Self {
-        Self { store, dispatch, floors: BTreeMap::new(), turn: QueueId(0) }
+        Self { store, dispatch, floors: BTreeMap::new(), turn: QueueId(0), quiet: 0 }
     }
 }
 
@@ -37,10 +41,15 @@ impl Pass for Expiry {
 
     fn start_over(&mut self) {
         self.floors.clear();
+        self.quiet = 0;
     }
 
     /// The next queues' jobs. Where no queue has a time to live, that costs one look at an empty index.
     async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
+        if self.quiet > 0 {
+            self.quiet -= 1;
+            return Ok(Step { rows: 0, more: false });
+        }
         let queues = self.store.expiring_queues(self.turn, AT_ONCE).await?;
         let last = queues.last().copied();
         let full = queues.len() >= AT_ONCE;
@@ -49,6 +58,9 @@ impl Pass for Expiry {
         let upto = last.filter(|_| full).unwrap_or(QueueId(i32::MAX));
         self.floors.retain(|queue, _| *queue <= before || *queue > upto || queues.contains(queue));
         if queues.is_empty() {
+            if before == QueueId(0) {
+                self.quiet = QUIET_RUNS - 1;
+            }
             return Ok(Step { rows: 0, more: false });
         }
         let floor = |queue: &QueueId| self.floors.get(queue).copied().unwrap_or(Timestamp::BEGINNING);

@@ -52,6 +52,7 @@ pub struct SessionsSeen {
 
 /// How the engine's statements write text, so that a comment can be told from what only looks like one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct Quoting {
     /// In every `'…'` (and `"…"`, where that is text) a backslash takes the next character's meaning away, not only in
     /// `E'…'`.
@@ -68,6 +69,7 @@ pub struct Quoting {
 
 /// One session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct SessionRow {
     /// The database's number of it.
     pub id: i64,
