@@ -6,11 +6,13 @@ import tempfile
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from harness import mariadb as mariadb_harness
 from harness import statements
 from harness.broker import Broker
 from harness.cluster import Cluster
@@ -86,6 +88,49 @@ def fresh_database(server):
         session.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
+class MariaDatabase:
+    """A fresh database on the MariaDB server."""
+
+    def __init__(self, url, log, name):
+        self.url, self.log, self.name = f"{url}{name}", log, name
+        self.begin = log.stat().st_size
+        self.port = urlsplit(url).port
+
+    def connect(self, **options):
+        """A session of the test's own, at READ COMMITTED."""
+        return mariadb_harness.connect(self.port, self.name, **options)
+
+    def one(self, statement, *values):
+        """First column of the first row."""
+        with self.connect() as session, session.cursor() as cursor:
+            cursor.execute(statement, values)
+            row = cursor.fetchone()
+            return row[0] if row else None
+
+    def statements(self):
+        """What brokers sent to it, from the server's log: (thread, command, text)."""
+        return mariadb_harness.statements(self.log, self.name, self.begin)
+
+
+@contextmanager
+def fresh_mariadb():
+    """A MariaDB database that is dropped afterwards."""
+    url, name = needed("LEASEHOLD_TEST_MARIADB_URL"), f"t_{uuid.uuid4().hex[:12]}"
+    database = MariaDatabase(url, Path(needed("LEASEHOLD_TEST_MARIADB_LOG")), name)
+    with mariadb_harness.connect(database.port) as session, session.cursor() as cursor:
+        cursor.execute(f"create database {name}")
+    yield database
+    with mariadb_harness.connect(database.port) as session, session.cursor() as cursor:
+        cursor.execute(f"drop database {name}")
+
+
+@pytest.fixture
+def mariadb():
+    """A fresh database on the MariaDB server."""
+    with fresh_mariadb() as database:
+        yield database
+
+
 @contextmanager
 def open_directory():
     """A directory that others may enter (the database's user too), gone afterwards."""
@@ -137,12 +182,13 @@ def brokers(program, work):
 @pytest.fixture(scope="session")
 def shared_brokers(program, server):
     """By engine, a broker with default settings that the tests share; each test has queues of its own."""
-    with open_directory() as path, fresh_database(server) as database, broker_maker(program, path) as make:
-        running = {}
+    with open_directory() as path, fresh_database(server) as database, fresh_mariadb() as mariadb, \
+            broker_maker(program, path) as make:
+        running, urls = {}, {"postgres": database.url, "mariadb": mariadb.url}
 
         def get(engine):
             if engine not in running:
-                running[engine] = make(database.url if engine == "postgres" else None, name=f"shared-{engine}")
+                running[engine] = make(urls.get(engine), name=f"shared-{engine}")
                 running[engine].engine = engine
                 running[engine].database = database if engine == "postgres" else None
             return running[engine]
@@ -150,7 +196,7 @@ def shared_brokers(program, server):
         yield get
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def broker(request):
     """A broker on each engine in turn: the shared one, or one of the test's own where it is marked `own_broker` or, for
     settings, `settings`."""
@@ -159,9 +205,9 @@ def broker(request):
         yield request.getfixturevalue("shared_brokers")(request.param)
         return
     make = request.getfixturevalue("brokers")
-    database = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    database = None if request.param == "sqlite" else request.getfixturevalue(request.param)
     made = make(database.url if database else None, **(mark.kwargs if mark else {}))
-    made.engine, made.database = request.param, database
+    made.engine, made.database = request.param, database if request.param == "postgres" else None
     yield made
 
 

@@ -9,5 +9,6 @@ mod dispatch;
 mod embedded;
 #[macro_use]
 mod lanes;
+mod mariadb;
 mod plans;
 mod stress;

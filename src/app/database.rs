@@ -9,6 +9,7 @@ use crate::{
     store::{
         engine::{Engine, examining::Examining},
         error::EngineError,
+        mysql::{MysqlEngine, MysqlOptions},
         postgres::{PostgresEngine, PostgresOptions, notices},
         sqlite::{SqliteEngine, SqliteFile, SqliteOptions},
     },
@@ -36,6 +37,7 @@ pub async fn open(config: &Config) -> Result<Arc<dyn Engine>, EngineError> {
         Database::Embedded => embedded(config, config.broker.data_dir.join(FILE)).await?,
         Database::File(path) => embedded(config, path.clone()).await?,
         Database::Postgres(url) => Arc::new(postgres(config, url)?),
+        Database::Mysql(url) => Arc::new(mysql(config, url)?),
     })
 }
 
@@ -45,6 +47,7 @@ pub fn examiner(config: &Config) -> Result<Box<dyn Examining>, EngineError> {
         Database::Embedded => Box::new(SqliteFile::new(config.broker.data_dir.join(FILE))),
         Database::File(path) => Box::new(SqliteFile::new(path.clone())),
         Database::Postgres(url) => Box::new(postgres(config, url)?),
+        Database::Mysql(url) => Box::new(mysql(config, url)?),
     })
 }
 
@@ -58,6 +61,18 @@ fn postgres(config: &Config, url: &SecretString) -> Result<PostgresEngine, Engin
         allow_lossy: config.broker.allow_lossy,
         callers_with_text: config.callers.with_text,
         configured_callers: config.named_callers(),
+    })
+}
+
+fn mysql(config: &Config, url: &SecretString) -> Result<MysqlEngine, EngineError> {
+    MysqlEngine::new(MysqlOptions {
+        url: url.clone(),
+        table_prefix: config.broker.database_table_prefix.clone(),
+        statement_timeout: config.lanes.statement_timeout,
+        lock_timeout: config.lanes.lock_timeout,
+        allow_lossy: config.broker.allow_lossy,
+        callers_with_text: config.callers.with_text,
+        configured_callers: config.callers.names.clone(),
     })
 }
 

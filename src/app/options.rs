@@ -20,7 +20,7 @@ const FOR_THE_LANES: Duration = Duration::from_secs(1);
 /// The store's. The embedded database migrates itself.
 pub(super) fn store(config: &Config, telemetry: &Telemetry) -> StoreOptions {
     let lanes = &config.lanes;
-    let embedded = !matches!(config.broker.database_url, Database::Postgres(_));
+    let embedded = matches!(config.broker.database_url, Database::Embedded | Database::File(_));
     StoreOptions {
         lanes: LaneOptions {
             lanes: lanes.count,

@@ -26,6 +26,11 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         &["database_schema", "database_url"],
         "the first is for PostgreSQL alone, which the second does not name",
     );
+    layers.require(
+        matches!(broker.database_url, Database::Mysql(_)) || broker.database_table_prefix == "leasehold_",
+        &["database_table_prefix", "database_url"],
+        "the first is for MySQL and MariaDB alone, which the second does not name",
+    );
 
     let (lanes, limits, queues) = (&config.lanes, &config.limits, &config.queues);
     layers.require(

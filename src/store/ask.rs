@@ -18,6 +18,7 @@ use super::{
     line::{Kind, Queued as _},
     patience::{Patience, Verdict},
     request::{Ask, Request, Single, Ticket},
+    retry::{Conflicts, TRIES, pause},
     statement::Statement,
 };
 use crate::{
@@ -50,11 +51,11 @@ impl Store {
         self.answer(call, kind, &ticket, answer).await
     }
 
-    /// Runs one act on its own.
+    /// Runs one act on its own; again where it met a conflict, up to three times.
     pub(super) async fn single<A, F>(&self, call: &Call, statement: Statement, act: F) -> Result<A, Failure>
     where
         A: Send + 'static,
-        F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Clone + Send + 'static,
     {
         self.single_for(call, statement, Arc::default(), act).await
     }
@@ -69,15 +70,28 @@ impl Store {
     ) -> Result<A, Failure>
     where
         A: Send + 'static,
-        F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Send + 'static,
+        F: for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<A, EngineError>> + Clone + Send + 'static,
     {
         in_time(call)?;
         let (ticket, (reply, answer)) = (Ticket::new(), oneshot::channel());
+        let conflicts = Conflicts::default();
+        let met = conflicts.clone();
         let single = Single {
             act: Box::new(move |session| {
-                let running = act(session);
                 Box::pin(async move {
-                    let result = running.await;
+                    let mut trial = 1;
+                    let result = loop {
+                        let result = act.clone()(&mut *session).await;
+                        if !matches!(result, Err(EngineError::Conflict(_))) {
+                            break result;
+                        }
+                        met.met();
+                        if trial == TRIES || reply.is_closed() {
+                            break result;
+                        }
+                        pause(trial).await;
+                        trial += 1;
+                    };
                     let for_the_lane = result.as_ref().map(|_| ()).map_err(Clone::clone);
                     // An asker that stopped waiting has said what it knows already.
                     drop(reply.send(result));
@@ -88,6 +102,7 @@ impl Store {
             ticket: ticket.clone(),
             queued_at: Instant::now(),
             origin: self.inner.counts.origin(),
+            conflicts,
             producers,
         };
         let request = Request::Single(single);

@@ -1,10 +1,10 @@
 //! What the store counts: each act once, where its answer is known.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use super::{
     StoreOptions,
-    engine::{AckedRow, ClaimedJob, EnqueuedRow, ExtendedRow, Held as Lease, NackedRow, Reaped},
+    engine::{AckedRow, ClaimedJob, Engine, EnqueuedRow, ExtendedRow, Held as Lease, NackedRow, Reaped},
     error::EngineError,
     rates::{Tally, Totals},
     request::Request,
@@ -22,11 +22,26 @@ use crate::{
 pub(super) struct Counts {
     metrics: Option<Metrics>,
     spans: Spans,
-    /// As OpenTelemetry names the engine.
-    system: &'static str,
+    system: System,
     /// A lane that is held for longer is told of in the log.
     slow_hold: Duration,
     tally: Tally,
+}
+
+/// How OpenTelemetry names the engine: some learn only from the database itself which one it is.
+#[derive(Clone)]
+struct System(Arc<dyn Engine>);
+
+impl System {
+    fn name(&self) -> &'static str {
+        self.0.system()
+    }
+}
+
+impl fmt::Debug for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// A lane was held.
@@ -45,12 +60,12 @@ pub(super) struct Held<'a> {
 }
 
 impl Counts {
-    pub(super) fn new(options: &StoreOptions, system: &'static str) -> Self {
+    pub(super) fn new(options: &StoreOptions, engine: Arc<dyn Engine>) -> Self {
         let (metrics, spans) = (options.metrics.clone(), options.spans.clone());
         if let Some(metrics) = &metrics {
             metrics.begin_lanes(&EngineError::CLASSES);
         }
-        Self { metrics, spans, system, slow_hold: options.slow_hold, tally: Tally::default() }
+        Self { metrics, spans, system: System(engine), slow_hold: options.slow_hold, tally: Tally::default() }
     }
 
     pub(super) fn totals(&self) -> HashMap<QueueId, Totals> {
@@ -83,12 +98,12 @@ impl Counts {
 
     /// A lane was held, and is free again. `producers` are those of a claim's jobs.
     pub(super) fn ran(&self, held: &Held<'_>, producers: Producers) {
+        let system = self.system.name();
         let &Held { caller, act, items, wait, hold, origins, failed } = held;
         if let Some(metrics) = &self.metrics {
-            metrics.lane_held(caller, (self.system, act), items, wait, hold);
+            metrics.lane_held(caller, (system, act), items, wait, hold);
         }
-        let span =
-            StatementSpan { act, system: self.system, caller, origins, producers, items, wait, hold, error: failed };
+        let span = StatementSpan { act, system, caller, origins, producers, items, wait, hold, error: failed };
         let span = self.spans.statement(span);
         if hold > self.slow_hold {
             let [hold_ms, wait_ms] = [hold, wait].map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -130,6 +145,13 @@ impl Counts {
     pub(super) fn failed(&self, error: &EngineError) {
         if let Some(metrics) = &self.metrics {
             metrics.statement_failed(error.class());
+        }
+    }
+
+    /// Statements ran into others, whether another try mended that or not.
+    pub(super) fn met_conflicts(&self, conflicts: u64) {
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| conflicts > 0) {
+            metrics.conflicts_met(conflicts);
         }
     }
 

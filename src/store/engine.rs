@@ -48,7 +48,7 @@ use crate::model::{
 /// A database of one kind.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// As OpenTelemetry's `db.system.name` has it: `postgresql`, `sqlite`.
+    /// As OpenTelemetry's `db.system.name` has it: `postgresql`, `mysql`, `mariadb`, `sqlite`.
     fn system(&self) -> &'static str;
 
     /// The lanes that this engine works best with, given how many connections it may open (at least 3). The first takes

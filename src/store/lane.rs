@@ -162,6 +162,7 @@ async fn run_batch(
     let (statements, errors, rows) = (tries.statements, tries.errors, items as u64);
     lanes.ledger.ended(lane.0, &ledger::Ran { waits, statements, rows, errors }, started + hold);
     let wait = waits.longest();
+    lanes.counts.met_conflicts(tries.conflicts);
     lanes.counts.ran(&Held { caller: &caller, act: name, items, wait, hold, origins: &origins, failed }, producers);
     lanes.done(lane, &ended, hold, poison.is_none());
     if !unsent.is_empty() {
@@ -237,10 +238,19 @@ async fn merge<M: Merges<On = dyn Session>>(
 }
 
 async fn run_single(session: &mut (dyn Session + 'static), single: Single, deadline: Duration) -> Left {
+    let conflicts = single.conflicts.clone();
+    let ran = run_act(session, single, deadline).await;
+    let conflicts = conflicts.count();
+    let mended = conflicts - u64::from(ran.failed == Some("conflict")).min(conflicts);
+    let tries = Tries { statements: ran.tries.statements + mended, errors: ran.tries.errors + mended, conflicts };
+    Left { tries, ..ran }
+}
+
+async fn run_act(session: &mut (dyn Session + 'static), single: Single, deadline: Duration) -> Left {
     let error = match timeout(deadline, (single.act)(session)).await {
         Ok(Ok(())) => {
             let producers = single.producers.get().cloned().unwrap_or_default();
-            return Left { producers, tries: Tries { statements: 1, errors: 0 }, ..Left::default() };
+            return Left { producers, tries: Tries { statements: 1, ..Tries::default() }, ..Left::default() };
         }
         Ok(Err(error)) => error,
         // The act is dropped with its reply: its asker hears that the outcome is unknown.
@@ -249,7 +259,7 @@ async fn run_single(session: &mut (dyn Session + 'static), single: Single, deadl
     Left {
         failed: Some(error.class()),
         poison: Some(error).filter(EngineError::poisons_connection),
-        tries: Tries { statements: 1, errors: 1 },
+        tries: Tries { statements: 1, errors: 1, conflicts: 0 },
         ..Left::default()
     }
 }

@@ -15,11 +15,9 @@ use super::{
     engine::{AckedRow, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef, LockWait, NackRow, NackedRow, Session},
     error::EngineError,
     request::Ask,
+    retry::{TRIES, pause},
 };
 use crate::model::Caller;
-
-/// Tries of a single request that meets a conflict.
-const TRIES: u32 = 3;
 
 /// An act whose requests can run as one statement.
 #[async_trait]
@@ -89,6 +87,8 @@ pub(super) struct Tries {
     pub(super) statements: u64,
     /// Those that failed.
     pub(super) errors: u64,
+    /// Those of them that met a deadlock, or a lock that they did not get in time.
+    pub(super) conflicts: u64,
 }
 
 /// Requests that run as one statement: their items in one row, and where each one's end.
@@ -201,6 +201,7 @@ async fn attempt<M: Merges>(
         };
         tries.statements += 1;
         tries.errors += u64::from(result.is_err());
+        tries.conflicts += u64::from(matches!(result, Err(EngineError::Conflict(_))));
         match result {
             Ok(answers) if answers.len() == items.len() => return Ok(answers),
             Ok(answers) => {
@@ -208,8 +209,7 @@ async fn attempt<M: Merges>(
                 return Err(EngineError::Bug(counts));
             }
             Err(EngineError::Conflict(_)) if trial < most && group.asks.iter().any(|ask| !ask.reply.is_closed()) => {
-                let pause = 5 + rand::random::<u64>() % (20 * u64::from(trial));
-                tokio::time::sleep(Duration::from_millis(pause)).await;
+                pause(trial).await;
             }
             Err(error) => return Err(error),
         }

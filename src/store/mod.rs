@@ -16,12 +16,14 @@ mod crew;
 mod dead;
 pub mod engine;
 pub mod error;
+mod hex;
 mod jobs;
 mod lane;
 mod lanes;
 pub mod ledger;
 mod line;
 mod merged;
+pub mod mysql;
 mod observe;
 mod passes;
 mod patience;
@@ -32,9 +34,11 @@ mod queues;
 mod rates;
 mod readings;
 mod request;
+mod retry;
 pub mod schema;
 mod settings;
 mod settle;
+mod socket;
 pub mod sqlite;
 mod statement;
 mod wakes;
@@ -188,7 +192,7 @@ impl Store {
         let with_budget = options.budgets.iter().map(|(caller, _)| caller);
         let named = options.named_callers.iter().chain(with_budget).cloned();
         let ledger = Ledger::new(options.ledger_callers, named, engine.lanes(options.lanes.lanes).len());
-        let counts = Counts::new(&options, engine.system());
+        let counts = Counts::new(&options, Arc::clone(&engine));
         let lanes = Lanes::start(
             Arc::clone(&engine),
             options.lanes.clone(),

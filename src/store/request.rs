@@ -18,6 +18,7 @@ use super::{
     engine::{AckedRow, EnqueuedRow, ExtendRow, ExtendedRow, JobRow, LeaseRef, NackRow, NackedRow, Session},
     error::EngineError,
     line::{Kind, Queued},
+    retry::Conflicts,
     statement::Statement,
 };
 use crate::telemetry::spans::{Origin, Producers};
@@ -74,6 +75,8 @@ pub(super) struct Single {
     pub(super) ticket: Ticket,
     pub(super) queued_at: Instant,
     pub(super) origin: Origin,
+    /// Counted as the act meets them.
+    pub(super) conflicts: Conflicts,
     /// Of a claim: whose jobs came, once its statement has ended.
     pub(super) producers: Arc<OnceLock<Producers>>,
 }

@@ -148,6 +148,8 @@ instruments! {
     REFUSED = "leasehold.caller.refused", Kind::Counter, "{request}", [CALLER];
     /// Requests that failed in the database, by class.
     STATEMENT_ERRORS = "leasehold.db.statement.errors", Kind::Counter, "{error}", [ERROR];
+    /// Deadlocks, and locks that were not had in time, those included that another try mended.
+    STATEMENT_CONFLICTS = "leasehold.db.statement.conflicts", Kind::Counter, "{conflict}", [];
     /// Jobs or tokens in one statement.
     BATCH_SIZE = "leasehold.batch.size", Kind::Histogram(SIZES), "{item}", [DB_SUMMARY];
 

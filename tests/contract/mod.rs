@@ -3,7 +3,7 @@
 //! An engine joins by its fixture (see [`database`]) and one line at the end of this file.
 
 mod administration;
-mod bench;
+pub(crate) mod bench;
 mod budgets;
 mod cancel;
 mod claim;
@@ -15,6 +15,7 @@ mod give_back;
 mod idempotency;
 mod inspect;
 mod look;
+pub(crate) mod mariadb;
 mod model;
 mod nack;
 mod observe;
@@ -282,6 +283,7 @@ macro_rules! contract {
 
 contract!(on_sqlite: sqlite);
 contract!(on_postgres: postgres, row locks);
+contract!(on_mariadb: mariadb, row locks);
 
 /// One case or two of each theme: what differs is the text of statements alone.
 mod on_postgres_in_another_schema {

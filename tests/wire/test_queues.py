@@ -14,7 +14,7 @@ def test_a_client_learns_what_it_needs_of_the_broker(broker, admin):
     info = admin.GetBrokerInfo(apb.GetBrokerInfoRequest(), timeout=10)
     assert info.version.count(".") == 2
     assert info.broker == broker.name
-    assert info.engine == {"sqlite": "sqlite", "postgres": "postgresql"}[broker.engine]
+    assert info.engine == {"sqlite": "sqlite", "postgres": "postgresql", "mariadb": "mariadb"}[broker.engine]
     assert info.engine_version[0].isdigit()
     assert info.schema_version == info.newest_schema_version >= 4
     assert abs(info.started_at.ToSeconds() - time.time()) < 3600

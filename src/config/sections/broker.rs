@@ -47,6 +47,9 @@ section! {
         /// PostgreSQL's schema of the broker's tables and functions. Brokers of different schemas in one database know nothing of
         /// each other.
         database_schema: String = Identifier("leasehold");
+        /// What the names of the broker's tables and procedures begin with on MySQL and MariaDB. Brokers of different prefixes in
+        /// one database know nothing of each other.
+        database_table_prefix: String = Identifier("leasehold_");
         /// Where gRPC is served.
         listen: SocketAddr = Address(7070);
         /// Where health, readiness and metrics are served over HTTP.

@@ -13,13 +13,14 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{PostgresEngine, error, name::SchemaName, session::own_socket, socket::OwnSocket};
+use super::{PostgresEngine, error, name::SchemaName};
 use crate::{
     model::{Caller, JobId, QueueId, ReplicaId},
     store::{
         comment::Comments,
         engine::{Listener, Wake},
         error::EngineError,
+        socket::{OwnSocket, watched_socket},
     },
 };
 
@@ -93,7 +94,7 @@ impl Ear {
         let check = sqlx::query(AssertSqlSafe(engine.comments.text(&caller, CHECK)));
         let row = listener.fetch_one(check).await.map_err(failed)?;
         let socket = match (row.try_get::<Option<String>, _>("client_host"), row.try_get("client_port")) {
-            (Ok(host), Ok(port)) => own_socket(host, port, engine.options.get_port()).await,
+            (Ok(host), Ok(port)) => watched_socket(host, port, engine.options.get_port()).await,
             _ => None,
         };
         let listener = Quiet { listener: Some(listener), socket, lost: false };

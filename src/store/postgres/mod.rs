@@ -23,7 +23,6 @@ mod queues;
 mod record;
 mod session;
 mod settle;
-mod socket;
 mod steer;
 mod value;
 

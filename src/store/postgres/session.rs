@@ -12,12 +12,15 @@ use super::{
     name::SchemaName,
     notices::{casts_doubt, watched},
     pooler,
-    socket::{OwnSocket, Sign},
     value::get,
 };
 use crate::{
     model::Caller,
-    store::{comment::Comments, error::EngineError},
+    store::{
+        comment::Comments,
+        error::EngineError,
+        socket::{OwnSocket, Sign, watched_socket},
+    },
 };
 
 const CHECK: &str = include_str!("sql/check.sql");
@@ -84,7 +87,7 @@ impl PgSession {
             !(language.is_empty() || ["C", "POSIX", "en"].iter().any(|english| language.starts_with(english)));
         let host: Option<String> = get(&row, "check", "client_host")?;
         let port: Option<i32> = get(&row, "check", "client_port")?;
-        self.socket = own_socket(host, port, engine.options.get_port()).await;
+        self.socket = watched_socket(host, port, engine.options.get_port()).await;
         Ok(())
     }
 
@@ -155,26 +158,6 @@ impl PgSession {
 impl std::fmt::Debug for PgSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PgSession").field("socket", &self.socket).finish_non_exhaustive()
-    }
-}
-
-/// The connection's socket with its options set, where that can be had; what cannot be is said once.
-pub(super) async fn own_socket(host: Option<String>, port: Option<i32>, server_port: u16) -> Option<OwnSocket> {
-    static SAID: std::sync::Once = std::sync::Once::new();
-    // A look at every descriptor of the process: with many streams that takes a while.
-    let found = tokio::task::spawn_blocking(move || {
-        let socket = OwnSocket::find(host.as_deref(), port, server_port)?;
-        socket.as_ref().map_or(Ok(()), OwnSocket::watch_peer)?;
-        Ok(socket)
-    });
-    match found.await.unwrap_or_else(|ended| Err(std::io::Error::other(ended))) {
-        Ok(socket) => socket,
-        Err(error) => {
-            SAID.call_once(|| {
-                tracing::info!(error = %error.kind(), "keepalives of database connections stay as the system has them");
-            });
-            None
-        }
     }
 }
 

@@ -6,13 +6,14 @@ use sqlx::sqlite::SqliteRow;
 use super::{
     fate::FreedKey,
     record::{headers, key, priority, trace},
-    session::{SqliteSession, column, lease, lease_hex, list, narrow},
+    session::{SqliteSession, column, lease, list, narrow},
 };
 use crate::{
     model::{Caller, JobId, LeaseId, QueueId, Timestamp},
     store::{
         engine::{Claim, ClaimedJob, Claiming, LeaseRef, LookSpot, Sighting},
         error::EngineError,
+        hex::lease_hex,
     },
 };
 

@@ -8,12 +8,13 @@ use std::collections::{BTreeSet, HashMap, HashSet, hash_map::Entry};
 use async_trait::async_trait;
 use serde::Serialize;
 
-use super::session::{SqliteSession, column, hex, list, narrow, place};
+use super::session::{SqliteSession, column, list, narrow, place};
 use crate::{
     model::{Caller, JobId, Key, NewJob, QueueId, Start, Timestamp},
     store::{
         engine::{EnqueuedRow, Enqueueing, JobRow, LockWait},
         error::EngineError,
+        hex::hex,
     },
 };
 

@@ -6,13 +6,14 @@ use sqlx::sqlite::SqliteRow;
 
 use super::{
     fate::FreedKey,
-    session::{SqliteSession, column, lease_hex, list, narrow, place},
+    session::{SqliteSession, column, list, narrow, place},
 };
 use crate::{
     model::{Backoff, Caller, JobId, NackAction, QueueId, Timestamp},
     store::{
         engine::{Held, LeaseRef},
         error::EngineError,
+        hex::lease_hex,
     },
 };
 

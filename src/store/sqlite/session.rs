@@ -253,18 +253,6 @@ pub(super) fn place(row: &SqliteRow, length: usize) -> Result<usize, EngineError
     if place < length { Ok(place) } else { Err(EngineError::Bug(format!("answer {place} to {length} questions"))) }
 }
 
-/// Bytes as they stand in lists, where `unhex` reads them.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
-}
-
-/// A lease's bits as they stand in lists.
-pub(super) fn lease_hex(lease: LeaseId) -> String {
-    hex(&lease.0.to_be_bytes())
-}
-
 /// A lease's bits as they stand in a column.
 pub(super) fn lease(row: &SqliteRow, name: &str) -> Result<LeaseId, EngineError> {
     let bytes: Vec<u8> = column(row, name)?;

@@ -14,7 +14,7 @@ use crate::{
         caller_labels::CallerLabels,
         names::{
             BATCH_SIZE, CONNECTION_COUNT, CONNECTION_MAX, CREATE_TIME, HOLD_TIME, OPERATION_DURATION, PENDING_REQUESTS,
-            REFUSED, STATEMENT_ERRORS, TIMEOUTS, USE_TIME, WAIT_TIME, key,
+            REFUSED, STATEMENT_CONFLICTS, STATEMENT_ERRORS, TIMEOUTS, USE_TIME, WAIT_TIME, key,
         },
     },
 };
@@ -31,6 +31,7 @@ pub(super) struct LaneInstruments {
     create_time: Histogram<f64>,
     operation_duration: Histogram<f64>,
     statement_errors: Counter<u64>,
+    statement_conflicts: Counter<u64>,
     batch_size: Histogram<f64>,
     timeouts: Counter<u64>,
 }
@@ -45,6 +46,7 @@ impl LaneInstruments {
             create_time: maker.histogram(&CREATE_TIME),
             operation_duration: maker.histogram(&OPERATION_DURATION),
             statement_errors: maker.counter(&STATEMENT_ERRORS),
+            statement_conflicts: maker.counter(&STATEMENT_CONFLICTS),
             batch_size: maker.histogram(&BATCH_SIZE),
             timeouts: maker.counter(&TIMEOUTS),
             refused: maker.counter(&REFUSED),
@@ -94,6 +96,7 @@ impl Metrics {
         for class in classes {
             self.0.lanes.statement_errors.add(0, &[KeyValue::new(key::ERROR, *class)]);
         }
+        self.0.lanes.statement_conflicts.add(0, &[]);
         for caller in self.0.lanes.callers.fixed() {
             self.0.lanes.timeouts.add(0, &[pool(), caller.clone()]);
             self.0.lanes.refused.add(0, std::slice::from_ref(&caller));
@@ -114,6 +117,11 @@ impl Metrics {
     /// A statement failed. `class` names a class of engine errors.
     pub fn statement_failed(&self, class: &'static str) {
         self.0.lanes.statement_errors.add(1, &[KeyValue::new(key::ERROR, class)]);
+    }
+
+    /// Statements met deadlocks, or did not get their locks in time.
+    pub fn conflicts_met(&self, conflicts: u64) {
+        self.0.lanes.statement_conflicts.add(conflicts, &[]);
     }
 
     /// Reads the lanes whenever somebody asks for metrics. Once per handle.

@@ -31,13 +31,14 @@ pub(super) enum Sign {
 pub(super) struct OwnSocket(Socket);
 
 impl OwnSocket {
-    /// The socket whose near end is `host`:`port` as the server sees it and whose far end has the port that we connected to;
-    /// nothing where there is none, as behind NAT, a proxy or on a Unix socket.
-    pub(super) fn find(host: Option<&str>, port: Option<i32>, server_port: u16) -> io::Result<Option<Self>> {
-        let (Some(Ok(host)), Some(Ok(port))) = (host.map(str::parse::<IpAddr>), port.map(u16::try_from)) else {
+    /// The socket whose near end has this port as the server sees it (and this host, where the server says that by number)
+    /// and whose far end has the port that we connected to; nothing where there is none, as behind NAT, a proxy or on a Unix
+    /// socket.
+    fn find(host: Option<&str>, port: Option<i32>, server_port: u16) -> io::Result<Option<Self>> {
+        let (Ok(host), Some(Ok(port))) = (host.map(str::parse::<IpAddr>).transpose(), port.map(u16::try_from)) else {
             return Ok(None);
         };
-        let near_end = SocketAddr::new(host, port);
+        let is_near_end = |address: SocketAddr| address.port() == port && host.is_none_or(|host| host == address.ip());
         let process = pidfd_open(getpid(), PidfdFlags::empty())?;
         for entry in fs::read_dir("/proc/self/fd")? {
             let entry = entry?;
@@ -51,7 +52,7 @@ impl OwnSocket {
             let socket = Socket::from(descriptor);
             let local = socket.local_addr().ok().and_then(|address| address.as_socket());
             let peer = socket.peer_addr().ok().and_then(|address| address.as_socket());
-            if local == Some(near_end) && peer.map(|peer| peer.port()) == Some(server_port) {
+            if local.is_some_and(is_near_end) && peer.map(|peer| peer.port()) == Some(server_port) {
                 return Ok(Some(Self(socket)));
             }
         }
@@ -59,7 +60,7 @@ impl OwnSocket {
     }
 
     /// Makes the kernel notice within some 10 s that the peer is gone.
-    pub(super) fn watch_peer(&self) -> io::Result<()> {
+    fn watch_peer(&self) -> io::Result<()> {
         self.0.set_tcp_nodelay(true)?;
         self.0.set_tcp_user_timeout(Some(Duration::from_secs(10)))?;
         let keepalive =
@@ -81,6 +82,26 @@ impl OwnSocket {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sign::Quiet,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Sign::Unasked,
             Err(_) => Sign::Closed,
+        }
+    }
+}
+
+/// The connection's socket with its options set, where that can be had; what cannot be is said once.
+pub(super) async fn watched_socket(host: Option<String>, port: Option<i32>, server_port: u16) -> Option<OwnSocket> {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    // A look at every descriptor of the process: with many streams that takes a while.
+    let found = tokio::task::spawn_blocking(move || {
+        let socket = OwnSocket::find(host.as_deref(), port, server_port)?;
+        socket.as_ref().map_or(Ok(()), OwnSocket::watch_peer)?;
+        Ok(socket)
+    });
+    match found.await.unwrap_or_else(|ended| Err(io::Error::other(ended))) {
+        Ok(socket) => socket,
+        Err(error) => {
+            SAID.call_once(|| {
+                tracing::info!(error = %error.kind(), "keepalives of database connections stay as the system has them");
+            });
+            None
         }
     }
 }

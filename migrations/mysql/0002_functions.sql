@@ -1,0 +1,1 @@
+-- Nothing to do: what PostgreSQL does in functions, Rust does here.

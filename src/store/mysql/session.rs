@@ -1,0 +1,235 @@
+//! One connection: how it is opened, how statements are sent, and how transactions begin and end.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Executor as _, MySql, MySqlConnection,
+    mysql::{MySqlArguments, MySqlRow},
+    query::Query,
+};
+
+use super::{
+    STATEMENTS, Shared,
+    error::{Step, classify},
+    fitness::{self, Fitness, Found},
+    observe::Seat,
+    value::{column, moment},
+};
+use crate::{
+    model::{Caller, Timestamp},
+    store::{engine::LockWait, error::EngineError, socket::OwnSocket},
+};
+
+const NOW: &str = include_str!("sql/now.sql");
+
+/// More texts than any one act sends.
+const OF_ONE_ACT: usize = 64;
+
+/// The shortest wait for a lock that all servers know.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
+
+/// A session on a connection of its own.
+pub(super) struct MysqlSession {
+    connection: MySqlConnection,
+    pub(super) shared: Arc<Shared>,
+    pub(super) fitness: Fitness,
+    /// Held for its options: keepalives, and no delay between packets.
+    _socket: Option<OwnSocket>,
+    _seat: Option<Seat>,
+    /// Set before BEGIN is sent and cleared after COMMIT or ROLLBACK has answered.
+    open: bool,
+    lock_wait: LockWait,
+    /// Texts that this connection has prepared.
+    prepared: HashSet<Arc<str>>,
+}
+
+/// A statement with its caller's comment, to which values are bound.
+pub(super) type Statement = Query<'static, MySql, MySqlArguments>;
+
+impl MysqlSession {
+    /// Connects, makes the session what the statements need whatever the server's settings, and refuses a database that
+    /// cannot carry the promises.
+    pub(super) async fn open(shared: &Arc<Shared>) -> Result<Self, EngineError> {
+        let (mut session, found) = Self::unchecked(shared).await?;
+        session.fitness = found.check(shared.allow_lossy)?;
+        Ok(session)
+    }
+
+    /// The same for a look at whatever answers.
+    pub(super) async fn unchecked(shared: &Arc<Shared>) -> Result<(Self, Found), EngineError> {
+        let caller = Caller::broker("lane");
+        let connected = shared.connect.connect().await;
+        let mut connection = connected.map_err(|error| classify(&error, Step::Connect))?;
+        let found = fitness::establish(&mut connection, shared, &caller).await?;
+        let (socket, seat) = fitness::own_end(&mut connection, shared, &caller).await?;
+        let session = Self {
+            connection,
+            shared: Arc::clone(shared),
+            fitness: Fitness::unknown(found.family()),
+            _socket: socket,
+            _seat: seat,
+            open: false,
+            lock_wait: LockWait::Full,
+            prepared: HashSet::new(),
+        };
+        Ok((session, found))
+    }
+
+    /// `sql` for `caller`, ready for values.
+    pub(super) fn statement(&mut self, caller: &Caller, sql: &'static str) -> Statement {
+        let text = self.shared.comments.text(caller, sql);
+        if !self.prepared.contains(&text) {
+            self.prepared.insert(Arc::clone(&text));
+        }
+        sqlx::query(AssertSqlSafe(text))
+    }
+
+    /// The answer to a statement of an open transaction.
+    pub(super) async fn read(&mut self, statement: Statement) -> Result<Vec<MySqlRow>, EngineError> {
+        statement.fetch_all(&mut self.connection).await.map_err(|error| classify(&error, Step::Statement))
+    }
+
+    /// How many rows a statement of an open transaction found to change.
+    pub(super) async fn change(&mut self, statement: Statement) -> Result<u64, EngineError> {
+        let done = statement.execute(&mut self.connection).await;
+        done.map(|done| done.rows_affected()).map_err(|error| classify(&error, Step::Statement))
+    }
+
+    /// Inserts rows of a table that numbers them; the number of the first.
+    pub(super) async fn insert(&mut self, statement: Statement) -> Result<i64, EngineError> {
+        let done = statement.execute(&mut self.connection).await;
+        let done = done.map_err(|error| classify(&error, Step::Statement))?;
+        i64::try_from(done.last_insert_id()).map_err(|_| EngineError::Bug("no more ids".into()))
+    }
+
+    /// The answer to a statement that reads and is an act by itself.
+    pub(super) async fn read_alone(
+        &mut self,
+        statement: Statement,
+        caller: &Caller,
+    ) -> Result<Vec<MySqlRow>, EngineError> {
+        self.make_room(caller).await?;
+        statement.fetch_all(&mut self.connection).await.map_err(|error| classify(&error, Step::First))
+    }
+
+    /// What time it is.
+    pub(super) async fn now(&mut self, caller: &Caller) -> Result<Timestamp, EngineError> {
+        let rows = self.run(caller, &[NOW], Step::First).await?;
+        moment(&only(rows)?, "now")
+    }
+
+    /// Runs texts without values, one trip for all; the rows of all of them.
+    pub(super) async fn run(
+        &mut self,
+        caller: &Caller,
+        texts: &[&str],
+        step: Step,
+    ) -> Result<Vec<MySqlRow>, EngineError> {
+        let tagged: Vec<Arc<str>> = texts.iter().map(|text| self.shared.comments.once(caller, text)).collect();
+        let text = tagged.join("; ");
+        let rows = self.connection.fetch_all(sqlx::raw_sql(AssertSqlSafe(text))).await;
+        rows.map_err(|error| classify(&error, step))
+    }
+
+    /// Begins a transaction and says what time it is.
+    pub(super) async fn begin(&mut self, caller: &Caller) -> Result<Timestamp, EngineError> {
+        self.begin_with(caller, LockWait::Full).await
+    }
+
+    /// The same, with statements that wait for locks as long as `wait` says.
+    pub(super) async fn begin_with(&mut self, caller: &Caller, wait: LockWait) -> Result<Timestamp, EngineError> {
+        self.begin_as(caller, wait, &[]).await
+    }
+
+    /// The same with plain reads that see what transactions have written which are still open.
+    pub(super) async fn begin_dirty(&mut self, caller: &Caller) -> Result<Timestamp, EngineError> {
+        self.begin_as(caller, LockWait::Full, &["set transaction isolation level read uncommitted"]).await
+    }
+
+    async fn begin_as(&mut self, caller: &Caller, wait: LockWait, before: &[&str]) -> Result<Timestamp, EngineError> {
+        self.make_room(caller).await?;
+        let seconds = match wait {
+            LockWait::Short => SHORT_WAIT.min(self.shared.lock_timeout),
+            LockWait::Full => self.shared.lock_timeout,
+        };
+        let set_wait = format!("set innodb_lock_wait_timeout = {}", whole_seconds(seconds));
+        let mut texts = before.to_vec();
+        if wait != self.lock_wait {
+            texts.push(&set_wait);
+        }
+        texts.extend(["begin", NOW]);
+        self.open = true;
+        let rows = match self.run(caller, &texts, Step::First).await {
+            Ok(rows) => rows,
+            Err(error) => return Err(self.undo(caller, error).await),
+        };
+        self.lock_wait = wait;
+        moment(&only(rows)?, "now")
+    }
+
+    /// Ends the transaction as `result` asks: COMMIT or ROLLBACK. No session is left inside one.
+    pub(super) async fn end<T>(&mut self, caller: &Caller, result: Result<T, EngineError>) -> Result<T, EngineError> {
+        let answer = match result {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.undo(caller, error).await),
+        };
+        match self.run(caller, &["commit"], Step::Commit).await {
+            Ok(_) => {
+                self.open = false;
+                Ok(answer)
+            }
+            Err(error) => Err(self.undo(caller, error).await),
+        }
+    }
+
+    /// Rolls back after `error` and returns it, or a graver one where the connection can no longer be trusted.
+    async fn undo(&mut self, caller: &Caller, error: EngineError) -> EngineError {
+        if error.poisons_connection() {
+            return error; // the lane drops the connection, and the server its transaction with it
+        }
+        match self.roll_back(caller).await {
+            Ok(()) => error,
+            Err(_) => EngineError::Unavailable(format!("{error}; then the rollback failed")),
+        }
+    }
+
+    async fn roll_back(&mut self, caller: &Caller) -> Result<(), EngineError> {
+        self.run(caller, &["rollback"], Step::Statement).await?;
+        self.open = false;
+        Ok(())
+    }
+
+    /// Before an act: ends what a dropped future left open, and gives way to a new connection where this one may run out of
+    /// room for prepared statements. To close one costs more than to begin anew, since the server answers nothing to that.
+    async fn make_room(&mut self, caller: &Caller) -> Result<(), EngineError> {
+        if self.open {
+            self.roll_back(caller).await?;
+        }
+        if self.prepared.len() + OF_ONE_ACT > STATEMENTS {
+            let shared = Arc::clone(&self.shared);
+            let fresh = Self::open(&shared).await.map_err(|error| match error {
+                EngineError::Unavailable(why) => EngineError::NotSent(why),
+                other => other,
+            })?;
+            *self = fresh;
+        }
+        Ok(())
+    }
+}
+
+/// Whole seconds, at least one: what the server understands.
+pub(super) fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX).max(1)
+}
+
+/// The one row of an answer.
+pub(super) fn only(rows: Vec<MySqlRow>) -> Result<MySqlRow, EngineError> {
+    let rows: [MySqlRow; 1] = rows.try_into().map_err(|_| EngineError::Bug("not one row".into()))?;
+    let [row] = rows;
+    Ok(row)
+}
+
+/// Whether a column of the one row is 1.
+pub(super) fn is_one(rows: Vec<MySqlRow>, name: &str) -> Result<bool, EngineError> {
+    Ok(column::<Option<i64>>(&only(rows)?, name)? == Some(1))
+}

@@ -1,0 +1,2 @@
+-- ? first, ? last
+delete from leasehold_replica_stream where id between ? and ?

@@ -1,0 +1,2 @@
+-- ? first, ? last
+delete from leasehold_cancellation where lease_stream between ? and ?

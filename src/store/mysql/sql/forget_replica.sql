@@ -1,0 +1,2 @@
+-- ? replica
+delete from leasehold_replica where id = ?

@@ -1,0 +1,2 @@
+-- ? replica
+select p.id from leasehold_replica p where p.id = ?

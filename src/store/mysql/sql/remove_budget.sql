@@ -1,0 +1,2 @@
+-- ? caller
+delete from leasehold_caller_budget where caller = ?

@@ -1,0 +1,4 @@
+-- ? [job, …], all of them locked by this transaction
+delete j
+from json_table(?, '$[*]' columns (id bigint path '$')) v
+straight_join leasehold_job j force index (primary) on j.id = v.id

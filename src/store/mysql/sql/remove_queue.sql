@@ -1,0 +1,2 @@
+-- ? queue
+delete from leasehold_queue where id = ?

@@ -1,0 +1,125 @@
+//! No statement reads a whole table or a whole index, however few rows there are: on InnoDB it would lock all of them.
+
+use std::{fs, path::Path};
+
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+
+use crate::contract::{database::Database as _, mariadb};
+
+/// How many rows each table has when the statements are explained.
+const MOMENTS: [usize; 4] = [0, 1, 3, 5_000];
+
+const TABLES: [(&str, &str); 9] = [
+    (
+        "job (id, queue_id, priority, max_attempts, enqueued_at, available_at, ready_at, payload_bytes, ordering_key, \
+         content_type, payload)",
+        "seq, 1, 4, 5, 1, 1, seq, 1, concat('k', seq), '', 'x'",
+    ),
+    ("ready", "1, 5, seq, seq, 0, 0"),
+    ("blocked", "1, concat('k', seq), seq, seq, 0, 0"),
+    ("lease", "seq, unhex(lpad(hex(seq), 32, '0')), seq, 1, 1, 0, 0, 1"),
+    ("ordering_key", "1, concat('k', seq), seq"),
+    ("idempotency_key", "1, concat('k', seq), seq, repeat('x', 32), 0, seq"),
+    (
+        "dead_job (id, queue_id, priority, attempt, max_attempts, lease_number, enqueued_at, available_at, dead_at, \
+         expires_at, payload_bytes, content_type, payload)",
+        "seq, 1, 4, 1, 1, 1, 1, 1, seq, seq, 1, '', 'x'",
+    ),
+    ("arrival (stored_at, job_id, queue_id, ordering_key, queue_name)", "1, seq, 1, 'k', concat('n', seq)"),
+    ("queue (name)", "concat('n', seq)"),
+];
+
+/// Statements that read what the server knows of itself, and inserts of rows that are given.
+const OTHERS: [&str; 12] = [
+    "address",
+    "attend_replica",
+    "check",
+    "enqueue_jobs",
+    "has_schema",
+    "history",
+    "lock_waits_mariadb",
+    "lock_waits_mysql",
+    "record_migration",
+    "settle_session",
+    "tables",
+    "transactions",
+];
+
+#[tokio::test]
+async fn every_statement_goes_by_an_index() {
+    for rows in MOMENTS {
+        let db = mariadb::open().await;
+        let mut session = mariadb::session(db.name()).await;
+        for (table, values) in TABLES.iter().filter(|_| rows > 0) {
+            db.execute(&format!("insert into leasehold_{table} select {values} from seq_1_to_{rows}")).await;
+            let name = table.split(' ').next().unwrap_or_default();
+            session.fetch_all(AssertSqlSafe(format!("analyze table leasehold_{name}"))).await.expect("statistics");
+        }
+        let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/mysql/sql");
+        let mut seen = 0;
+        for entry in fs::read_dir(texts).expect("the statements") {
+            let file = entry.expect("an entry").path();
+            let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+            if name.starts_with("examine") || name == "sessions" || OTHERS.contains(&name.as_str()) {
+                continue;
+            }
+            let text = with_values(&fs::read_to_string(&file).expect("a text"));
+            let plan = session.fetch_all(sqlx::raw_sql(AssertSqlSafe(format!("explain {text}")))).await;
+            for step in plan.unwrap_or_else(|error| panic!("{name}: {error}: {text}")) {
+                let table: Option<String> = step.get("table");
+                let table = table.unwrap_or_default();
+                let kind: Option<String> = step.get("type");
+                let is_ours = !table.is_empty() && table != "v" && !table.starts_with('<');
+                let is_whole = matches!(kind.as_deref(), Some("ALL" | "index"));
+                assert!(!(is_ours && is_whole), "{name} with {rows} rows reads all of {table}");
+            }
+            seen += 1;
+        }
+        assert!(seen > 100, "this test reads the statements");
+        drop(session);
+        db.close().await;
+    }
+}
+
+/// The statement with values in place of its parameters: lists of one row, 2 and 'k2'.
+fn with_values(text: &str) -> String {
+    let code: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
+    let code = code.join("\n");
+    let mut parts = code.split("json_table(?");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        whole.push_str(&format!("json_table('{}'", row(part)));
+        whole.push_str(part);
+    }
+    let name =
+        |before: &str| before.ends_with("name > ") || before.ends_with("name >= ") || before.ends_with("caller = ");
+    let mut valued = String::new();
+    for (n, part) in whole.split('?').enumerate() {
+        if n > 0 {
+            valued.push_str(if name(&valued) || valued.ends_with("name < ") { "'k2'" } else { "2" });
+        }
+        valued.push_str(part);
+    }
+    valued
+}
+
+/// A list of one row for the columns that follow.
+fn row(columns: &str) -> String {
+    let columns = columns.split(")) ").next().unwrap_or_default();
+    let columns = columns.split_once("columns (").map_or("", |(_, columns)| columns);
+    let values: Vec<&str> = columns
+        .split(" path '$")
+        .zip(columns.split(" path '$").skip(1))
+        .map(|(column, _)| {
+            let column = column.rsplit(", ").next().unwrap_or_default();
+            if column.contains("int") {
+                "2"
+            } else if column.contains("double") {
+                "2.0"
+            } else {
+                "\"6b32\""
+            }
+        })
+        .collect();
+    if columns.contains("path '$[") { format!("[[{}]]", values.join(",")) } else { format!("[{}]", values.join(",")) }
+}
