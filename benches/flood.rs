@@ -10,8 +10,8 @@ use std::{
 };
 
 use leasehold::v1::{
-    AckRequest, CallerBudget, EnqueueRequest, LeaseRequest, NewJob, SetCallerBudgetRequest, SettleStatus,
-    connection_service_client::ConnectionServiceClient, lease_response::Frame,
+    AckRequest, CallerBudget, CallerWindow, EnqueueRequest, LeaseRequest, ListCallersRequest, NewJob,
+    SetCallerBudgetRequest, SettleStatus, connection_service_client::ConnectionServiceClient, lease_response::Frame,
 };
 use stand::{
     Options, Outcome,
@@ -33,7 +33,7 @@ const FLOOD: &str = "bulk_import";
 const PAUSE: Duration = Duration::from_millis(5);
 
 fn main() -> ExitCode {
-    let seconds = ("seconds", "10", "Length of each phase");
+    let seconds = ("seconds", "12", "Length of each phase; the broker's own figures are of its last 10 to 12 seconds");
     let clients = ("clients", "64", "Clients that flood, each with one Enqueue after the other");
     let batch = ("batch", "10", "Jobs of one of their Enqueues");
     let rounds = ("rounds", "3", "Rounds of all phases, of which the medians count");
@@ -42,11 +42,14 @@ fn main() -> ExitCode {
     options.run(measure(&options))
 }
 
-/// Latencies of Acks in milliseconds, and what the flood got through meanwhile.
+/// Latencies of Acks in milliseconds as the client saw them, the part of them in the line and on the lane, and what the flood
+/// got through meanwhile.
 #[derive(Default, Clone)]
 struct Phase {
     p50: Vec<f64>,
     p99: Vec<f64>,
+    wait: Vec<f64>,
+    hold: Vec<f64>,
     flooded: Vec<f64>,
 }
 
@@ -61,10 +64,19 @@ async fn measure(options: &Options) -> Outcome<()> {
     for _ in 0..options.number("rounds") {
         for ((_, lanes, floods), result) in phases.iter().zip(&mut results) {
             set_budget(&broker, *lanes).await?;
-            result.add(phase(&broker, options, *floods).await?);
+            let (latencies, flooded) = phase(&broker, options, *floods).await?;
+            result.add(&latencies, flooded, in_the_broker(&broker).await?);
         }
     }
-    let mut table = Table::new(["phase", "Ack p50, ms", "Ack p99, ms", "p99 to alone", "flood, jobs/s"]);
+    let mut table = Table::new([
+        "phase",
+        "Ack p50, ms",
+        "Ack p99, ms",
+        "p99 to alone",
+        "in the line p99, ms",
+        "on the lane p99, ms",
+        "flood, jobs/s",
+    ]);
     for ((name, ..), result) in phases.iter().zip(&results) {
         let middle = |values: &[f64]| quantile(values, 0.5);
         table.row([
@@ -72,6 +84,8 @@ async fn measure(options: &Options) -> Outcome<()> {
             format!("{:.1}", middle(&result.p50)),
             format!("{:.1}", middle(&result.p99)),
             format!("{:.2}", middle(&result.p99) / middle(&results[0].p99)),
+            format!("{:.1}", middle(&result.wait)),
+            format!("{:.1}", middle(&result.hold)),
             thousands(middle(&result.flooded)),
         ]);
     }
@@ -83,9 +97,11 @@ async fn measure(options: &Options) -> Outcome<()> {
 }
 
 impl Phase {
-    fn add(&mut self, (latencies, flooded): (Vec<f64>, f64)) {
-        self.p50.push(quantile(&latencies, 0.5));
-        self.p99.push(quantile(&latencies, 0.99));
+    fn add(&mut self, latencies: &[f64], flooded: f64, (wait, hold): (f64, f64)) {
+        self.p50.push(quantile(latencies, 0.5));
+        self.p99.push(quantile(latencies, 0.99));
+        self.wait.push(wait);
+        self.hold.push(hold);
         self.flooded.push(flooded);
     }
 }
@@ -99,6 +115,21 @@ async fn set_budget(broker: &Broker, lanes: Option<u32>) -> Outcome<()> {
     });
     client.set_caller_budget(SetCallerBudgetRequest { caller: FLOOD.to_owned(), budget }).await?;
     Ok(())
+}
+
+/// What the broker says of the quiet caller's Acks in the last ten seconds: 99 of 100 waited no longer for a lane, and held it no
+/// longer, in milliseconds.
+async fn in_the_broker(broker: &Broker) -> Outcome<(f64, f64)> {
+    let mut client = ConnectionServiceClient::connect(format!("http://{}", broker.address())).await?;
+    let request = ListCallersRequest { window: CallerWindow::TenSeconds.into(), include_statements: true };
+    let snapshot = client.list_callers(request).await?.into_inner().snapshot.unwrap_or_default();
+    let quiet = snapshot.callers.iter().find(|caller| caller.caller == QUIET);
+    let acks = quiet.and_then(|caller| caller.statements.iter().find(|statement| statement.statement == "ack"));
+    let lanes = acks.and_then(|acks| acks.r#use).unwrap_or_default();
+    let millis = |length: Option<prost_types::Duration>| {
+        Duration::try_from(length.unwrap_or_default()).map(|length| length.as_secs_f64() * 1e3)
+    };
+    Ok((millis(lanes.wait_p99)?, millis(lanes.hold_p99)?))
 }
 
 async fn phase(broker: &Broker, options: &Options, floods: bool) -> Outcome<(Vec<f64>, f64)> {

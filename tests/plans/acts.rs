@@ -42,8 +42,8 @@ const DEAD: &str = "
         id, position, lease_number, enqueued_at, available_at, dead_at, expires_at, queue_id, attempt, max_attempts, priority,
         ordering_key, content_type, last_error, payload
     ) values
-        (911, null, 1, now(), now(), now(), now(), 900, 1, 1, 4, null, '', 'an error', ''),
-        (912, 912, 1, now(), now(), now(), now(), 900, 1, 1, 4, 'k', '', 'an error', '')";
+        (951, null, 1, now(), now(), now(), now(), 900, 1, 1, 4, null, '', 'an error', ''),
+        (952, 952, 1, now(), now(), now(), now(), 900, 1, 1, 4, 'k', '', 'an error', '')";
 
 const ATTEND: &str = "select from leasehold.attend(
     7, 7::bigint << 32, 7::bigint << 32 | 4294967295, 'name', '1', 1, true, 60000000, array[(7::bigint << 32) + 1],
@@ -168,7 +168,7 @@ pub(crate) const ACTS: &[Act] = &[
     Act {
         name: "redrive_jobs",
         before: DEAD,
-        text: "select from leasehold.redrive_jobs(array[911, 7])",
+        text: "select from leasehold.redrive_jobs(array[951, 7])",
     },
     Act {
         name: "redrive_queue",
