@@ -81,7 +81,7 @@ async fn a_claim_locks_one_row_for_each_job_that_it_takes_and_no_gap() {
     let leases = crate::contract::bench::leases(&claimed);
     let acked = bench.session.ack(&caller(), &leases, LockWait::Full).await.expect("acked");
     assert_eq!(acked.len(), 100);
-    assert!(started.elapsed() < Duration::from_secs(2), "nobody waited for a lock");
+    assert!(started.elapsed() < Duration::from_secs(10), "nobody waited for a lock");
     claimer.execute("rollback").await.expect("undone");
     assert_eq!(bench.claim(queue, 200).await.len(), 10);
     drop((claimer, watcher));

@@ -88,8 +88,7 @@ fn with_values(text: &str) -> String {
     let mut parts = code.split("json_table(?");
     let mut whole = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        whole.push_str(&format!("json_table('{}'", row(part)));
-        whole.push_str(part);
+        whole += &["json_table('", &row(part), "'", part].concat();
     }
     let name =
         |before: &str| before.ends_with("name > ") || before.ends_with("name >= ") || before.ends_with("caller = ");

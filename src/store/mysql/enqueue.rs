@@ -79,13 +79,13 @@ impl MysqlSession {
         named.extend(ids.iter().filter_map(|(&index, &id)| name_of(&jobs[index]).map(|name| (name, JobId(id)))));
         jobs.iter()
             .enumerate()
-            .map(|(index, row)| match answers.remove(&index) {
-                Some(answer) => Ok(answer),
-                None => {
-                    let job = name_of(row).and_then(|name| named.get(&name).copied());
-                    let job = job.ok_or_else(|| EngineError::Bug("a duplicate of no job".into()))?;
-                    Ok(EnqueuedRow { job, duplicate: true, ready_in: None })
+            .map(|(index, row)| {
+                if let Some(answer) = answers.remove(&index) {
+                    return Ok(answer);
                 }
+                let job = name_of(row).and_then(|name| named.get(&name).copied());
+                let job = job.ok_or_else(|| EngineError::Bug("a duplicate of no job".into()))?;
+                Ok(EnqueuedRow { job, duplicate: true, ready_in: None })
             })
             .collect()
     }

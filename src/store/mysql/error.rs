@@ -50,14 +50,13 @@ fn of_answer(number: u16, state: &str, step: Step) -> EngineError {
         return of_commit(number, shown);
     }
     match number {
-        // Lock wait, deadlock, a row changed meanwhile, NOWAIT.
-        1205 | 1213 | 1020 | 3058 | 3572 => EngineError::Conflict(shown),
+        // Lock wait, deadlock, a row changed meanwhile, NOWAIT; the table's definition changed under a prepared statement, which
+        // never ran.
+        1205 | 1213 | 1020 | 3058 | 3572 | 1615 | 1412 => EngineError::Conflict(shown),
         // Killed, and the three limits on a statement's time.
         1317 | 1969 | 3024 | 1907 => EngineError::TimedOut(shown),
         // Killed or timed out while idle; a prepared statement that a pooler lost.
         1927 | 3169 | 4031 | 1243 if step == Step::First => EngineError::NotSent(shown),
-        // The table's definition changed under a prepared statement, which never ran.
-        1615 | 1412 => EngineError::Conflict(shown),
         1290 | 1792 | 1836 => EngineError::Unavailable(format!("the database is read-only ({shown})")),
         // No such table, column, routine or database.
         1146 | 1054 | 1305 | 1049 if step != Step::Connect => EngineError::Unfit(format!(

@@ -43,7 +43,9 @@ impl MysqlSession {
             }
             let old = self.walk_waiting(caller, queue, (floor, i64::MAX), cutoff, room).await?;
             let mut walk = Walk::new(floor, room);
-            old.iter().for_each(|waiting| walk.saw(waiting.ready_at));
+            for waiting in &old {
+                walk.saw(waiting.ready_at);
+            }
             let jobs = old.iter().map(|waiting| waiting.job).collect();
             let taken = self.take_waiting(caller, &jobs).await?;
             let burials: Vec<Burial> =
@@ -52,7 +54,9 @@ impl MysqlSession {
             let going: Vec<i64> = taken.iter().map(|(job, _)| job.id).collect();
             self.remove_jobs(caller, &going).await?;
             freed.extend(taken.iter().filter_map(|(job, _)| job.key()));
-            taken.iter().for_each(|(job, _)| walk.took(job.ready_at));
+            for (job, _) in &taken {
+                walk.took(job.ready_at);
+            }
             expired.jobs += taken.len();
             floors[n] = walk.next(cutoff.minus(UNSEEN));
         }

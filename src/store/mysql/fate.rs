@@ -10,6 +10,7 @@ use crate::{
 pub(super) type Place = (i32, u8, i64, i64);
 
 /// How a job goes on living after a lease.
+#[expect(clippy::option_option, reason = "to keep an error and to keep none are both changes")]
 pub(super) struct Return<'e> {
     job: i64,
     queue: i32,
@@ -26,6 +27,7 @@ pub(super) type Burial<'e> = (i64, Option<&'e str>, u32, i64);
 
 impl<'e> Return<'e> {
     /// Ready at `ready_at`, the attempt counted.
+    #[expect(clippy::option_option, reason = "as in the struct")]
     pub(super) fn of(held: &HeldLease, ready_at: Timestamp, error: Option<Option<&'e str>>) -> Self {
         Self {
             job: held.job.0,

@@ -229,7 +229,10 @@ fn queue_and(row: &MySqlRow, column_name: &str) -> Result<(i32, String), EngineE
     Ok((narrow(row, "queue_id")?, hex(&column::<Vec<u8>>(row, column_name)?)))
 }
 
-fn places(rows: &[MySqlRow], state: JobState) -> Result<Vec<(PurgePlace, (i64, Timestamp))>, EngineError> {
+/// Where a job stands in the walk, its id, and when it was enqueued.
+type Placed = (PurgePlace, (i64, Timestamp));
+
+fn places(rows: &[MySqlRow], state: JobState) -> Result<Vec<Placed>, EngineError> {
     rows.iter()
         .map(|row| {
             let job: i64 = column(row, "id")?;

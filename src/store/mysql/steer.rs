@@ -218,15 +218,12 @@ impl MysqlSession {
         for row in self.read(read).await? {
             let (id, queue): (i64, _) = (column(&row, "id")?, QueueId(narrow(&row, "queue_id")?));
             order.push((moment(&row, "dead_at")?, id));
-            match name(&row, "ordering_key")? {
-                Some(key) => {
-                    keyed.push(id);
-                    keys.insert((queue, key));
-                }
-                None => {
-                    plain.push(id);
-                    readied.insert(queue);
-                }
+            if let Some(key) = name(&row, "ordering_key")? {
+                keyed.push(id);
+                keys.insert((queue, key));
+            } else {
+                plain.push(id);
+                readied.insert(queue);
             }
         }
         let places: Vec<(i64, i64)> = keyed.iter().copied().zip(self.draw_ids(caller, keyed.len()).await?).collect();

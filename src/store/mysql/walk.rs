@@ -48,8 +48,12 @@ mod tests {
 
     fn next(limit: usize, seen: &[i64], taken: &[i64]) -> i64 {
         let mut walk = Walk::new(Timestamp(5), limit);
-        seen.iter().for_each(|at| walk.saw(Timestamp(*at)));
-        taken.iter().for_each(|at| walk.took(Timestamp(*at)));
+        for at in seen {
+            walk.saw(Timestamp(*at));
+        }
+        for at in taken {
+            walk.took(Timestamp(*at));
+        }
         walk.next(Timestamp(100)).0
     }
 
