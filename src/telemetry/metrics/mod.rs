@@ -1,4 +1,4 @@
-//! Metrics: what the parts of the broker count and measure. Instruments are declared in [`names`](super::names) alone; here is
+//! Metrics: what the parts of the broker count and measure. Instruments are declared in [`super::names`] alone; here is
 //! one file for each subject.
 //!
 //! Counters and distributions are written where things happen. What can be read at any time is read when somebody asks for
