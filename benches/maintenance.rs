@@ -63,6 +63,7 @@ async fn measure(options: &Options) -> Outcome<()> {
         Table::new(["beside", "s", "jobs", "median ms", "p99 ms", "worst ms", "p99 of the work's own calls ms"]);
     let mut show = |name: &str, figures: &Latencies, own: &[f64]| {
         let ms = |part| format!("{:.1}", quantile(&figures.0, part));
+        println!("  beside {name}: p99 {} ms of {} jobs", ms(0.99), figures.0.len());
         let own = if own.is_empty() { "–".to_owned() } else { format!("{:.1}", quantile(own, 0.99)) };
         table.row([
             name.to_owned(),
@@ -207,13 +208,15 @@ async fn fill(postgres: &Postgres, text: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Waits until no dead job is past its retention and no lease is expired.
+/// Waits until the dead jobs of one queue are past their retention and the leases of another one are over, and all are gone.
+/// They end in the future when they are made: passes do not look again at what lies before their last look.
 async fn wait_until_done(postgres: &Postgres) -> Outcome<()> {
     let mut session = postgres.connect(DATABASE).await?;
     loop {
         let left: bool = sqlx::query_scalar(
-            "select exists (select from leasehold.dead_job where expires_at < now())
-                or exists (select from leasehold.job where lease_until < now() - interval '1 minute')",
+            "select exists (select from leasehold.dead_job)
+                or exists (select from leasehold.job j join leasehold.queue q on q.id = j.queue_id
+                    where q.name = 'q1' and j.lease_id is not null)",
         )
         .fetch_one(&mut session)
         .await?;
@@ -240,7 +243,7 @@ fn leased(rows: u64) -> String {
     format!(
         "insert into leasehold.job (enqueued_at, available_at, ready_at, queue_id, max_attempts, priority, attempt,
             lease_number, lease_id, lease_until, lease_duration, payload)
-         select now(), now(), now(), {}, 9, 4, 1, 1, gen_random_uuid(), now() - interval '1 hour', 1,
+         select now(), now(), now(), {}, 9, 4, 1, 1, gen_random_uuid(), clock_timestamp() + interval '5 seconds', 1,
             repeat('x', 100)::bytea
          from generate_series(1, {rows})",
         of_queue("q1")
@@ -259,7 +262,7 @@ fn dead_until(rows: u64, expires: &str) -> String {
 }
 
 fn dead(rows: u64) -> String {
-    dead_until(rows, "now() - interval '1 hour'")
+    dead_until(rows, "clock_timestamp() + interval '5 seconds'")
 }
 
 /// Dead jobs that stay.

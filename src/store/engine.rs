@@ -51,6 +51,11 @@ pub trait Engine: Send + Sync + 'static {
     /// As OpenTelemetry's `db.system.name` has it: `postgresql`, `mysql`, `mariadb`, `sqlite`.
     fn system(&self) -> &'static str;
 
+    /// Whether anybody but this process may write to the database: services by SQL, other replicas.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// The lanes that this engine works best with, given how many connections it may open (at least 3). The first takes
     /// all work that writes; it looks after the schema before the others connect.
     fn lanes(&self, connections: usize) -> Vec<LaneRole>;

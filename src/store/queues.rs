@@ -129,12 +129,12 @@ impl Queues {
         self.state().forget(name);
     }
 
-    /// Reads all known queues anew in the background where the oldest was read half a refresh interval ago, so that a call
-    /// seldom has to.
+    /// Reads all known queues anew in the background where the oldest was read nearly a refresh interval ago, so that a call
+    /// seldom has to. Not much before: the dispatcher reads those that streams ask for once an interval.
     fn refresh_if_old(&self, store: &Store) {
         let names: Vec<QueueName> = {
             let state = self.state();
-            let old = |at: &Instant| at.elapsed() > self.refresh / 2;
+            let old = |at: &Instant| at.elapsed() > self.refresh * 9 / 10;
             state.rows.iter().filter(|(_, (_, at))| old(at)).map(|(name, _)| name.clone()).take(1_000).collect()
         };
         if names.is_empty() || self.refreshing.swap(true, SeqCst) {

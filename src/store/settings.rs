@@ -109,6 +109,11 @@ impl Store {
         self.inner.lanes.engine.system()
     }
 
+    /// Whether anybody but this process may write to the database.
+    pub fn is_shared(&self) -> bool {
+        self.inner.lanes.engine.is_shared()
+    }
+
     /// Number of the newest migration that this binary knows.
     pub fn newest_schema(&self) -> i32 {
         self.inner.lanes.engine.migrations().last().map_or(0, |migration| migration.number)

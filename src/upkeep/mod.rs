@@ -165,7 +165,9 @@ impl Upkeep {
         };
         let (reaper, arrivals, pruner) = (options.reaper_interval, options.arrivals_interval, options.pruner_interval);
         upkeep.run(Reaper::new(store.clone(), dispatch.clone()), reaper, &options);
-        upkeep.run(Arrivals::new(store.clone(), dispatch.clone()), arrivals, &options);
+        if store.is_shared() {
+            upkeep.run(Arrivals::new(store.clone(), dispatch.clone()), arrivals, &options);
+        }
         upkeep.run(Expiry::new(store.clone(), dispatch.clone()), options.expiry_interval, &options);
         upkeep.run(Present::new(dispatch), options.presence_interval, &options);
         upkeep.run(DeadJobs::new(store.clone()), pruner, &options);

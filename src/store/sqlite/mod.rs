@@ -154,6 +154,10 @@ impl Engine for SqliteEngine {
         "sqlite"
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn lanes(&self, _connections: usize) -> Vec<LaneRole> {
         vec![LaneRole::Write, LaneRole::Read, LaneRole::Read]
     }
