@@ -134,12 +134,12 @@ def test_masks_and_names_are_checked(admin):
 
 
 def test_queues_are_listed_by_name_in_pages(broker, admin):
-    names = sorted(f"list.{at:02}" for at in range(7)) + ["list-other"]
+    names = sorted(f"paged.{at:02}" for at in range(7)) + ["paged-other"]
     for name in names:
         update(admin, name, create=True)
     seen, token = [], ""
     while True:
-        page = admin.ListQueues(apb.ListQueuesRequest(prefix="list.", page_size=3, page_token=token), timeout=10)
+        page = admin.ListQueues(apb.ListQueuesRequest(prefix="paged.", page_size=3, page_token=token), timeout=10)
         assert len(page.queues) <= 3
         assert all(not queue.HasField("counts") and queue.settings.max_attempts == 20 for queue in page.queues)
         seen += [queue.name for queue in page.queues]
@@ -147,11 +147,11 @@ def test_queues_are_listed_by_name_in_pages(broker, admin):
         if not token:
             break
     assert seen == names[:7]
-    with_counts = admin.ListQueues(apb.ListQueuesRequest(prefix="list", include_counts=True), timeout=10)
+    with_counts = admin.ListQueues(apb.ListQueuesRequest(prefix="paged", include_counts=True), timeout=10)
     assert [queue.name for queue in with_counts.queues] == sorted(names)
     assert all(queue.counts.ready.value == 0 for queue in with_counts.queues)
-    token = admin.ListQueues(apb.ListQueuesRequest(prefix="list.", page_size=3), timeout=10).next_page_token
-    for request, field in [(apb.ListQueuesRequest(prefix="list", page_token=token), "page_token"),
+    token = admin.ListQueues(apb.ListQueuesRequest(prefix="paged.", page_size=3), timeout=10).next_page_token
+    for request, field in [(apb.ListQueuesRequest(prefix="paged", page_token=token), "page_token"),
                            (apb.ListQueuesRequest(page_token="made up"), "page_token"),
                            (apb.ListQueuesRequest(page_size=1001), "page_size"),
                            (apb.ListQueuesRequest(prefix="A%"), "prefix")]:
