@@ -37,6 +37,10 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) async fn run(self) -> Result<Exit, Failed> {
+        if !self.remove && self.max_lanes.is_none() && self.max_wait.is_none() && self.share.is_none() {
+            let text = "no budget was given: say --max-lanes, --max-wait or --share, or --remove; 'leasehold holds' shows what holds now";
+            return Err(Failed::new(Exit::BadConfiguration, text));
+        }
         let broker = self.target.connect().await?;
         let max_wait = self.max_wait.map(prost_types::Duration::try_from).transpose();
         let max_wait = max_wait.map_err(|_| Failed::new(Exit::BadConfiguration, "--max-wait: is too long"))?;

@@ -46,6 +46,8 @@ pub(super) fn address(text: &str) -> Result<String, String> {
         Some(_) => return Err(format!("must begin with http://, and is '{text}'")),
         None => text,
     };
+    // Nobody asks for a name and a password in it, and what is wrong with an address is shown.
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     let uri = format!("http://{rest}");
     match uri.parse::<http::Uri>() {
         Ok(parsed) if parsed.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
@@ -82,6 +84,7 @@ mod tests {
     fn an_address_may_leave_its_scheme_out_and_says_what_is_wrong() {
         assert_eq!(address("db:7070"), Ok("http://db:7070".into()));
         assert_eq!(address("http://[::1]:7070"), Ok("http://[::1]:7070".into()));
+        assert_eq!(address("http://me:hunter2@db:7070"), Ok("http://db:7070".into()));
         for bad in ["", "https://db:7070", "unix:///tmp/x", "http://", "a b"] {
             assert!(address(bad).is_err(), "{bad}");
         }

@@ -27,10 +27,20 @@ impl Said {
     /// Reads on until this many jobs have ended for good, in whichever worker.
     fn read(&mut self, worker: &mut Running, ends: usize) {
         while self.ended() < ends {
-            let line = worker.line().expect("the worker goes on");
-            let (word, number) = line.split_once(' ').expect("two words");
-            self.0.entry(number.parse().expect("a number")).or_default().push(word.to_owned());
+            self.heard(&worker.line().expect("the worker goes on"));
         }
+    }
+
+    /// What a killed worker had said and nobody had read yet.
+    fn read_the_rest(&mut self, worker: &mut Running) {
+        while let Some(line) = worker.line() {
+            self.heard(&line);
+        }
+    }
+
+    fn heard(&mut self, line: &str) {
+        let (word, number) = line.split_once(' ').expect("two words");
+        self.0.entry(number.parse().expect("a number")).or_default().push(word.to_owned());
     }
 
     fn ended(&self) -> usize {
@@ -53,6 +63,7 @@ fn no_job_is_lost_when_commands_fail_and_a_worker_is_killed() {
     let mut first = shell.start(&arguments);
     said.read(&mut first, jobs as usize / 3);
     first.signal(Signal::KILL);
+    said.read_the_rest(&mut first);
     drop(first);
     let mut second = shell.start(&arguments);
     said.read(&mut second, jobs as usize);

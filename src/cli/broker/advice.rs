@@ -15,7 +15,10 @@ pub(super) fn of(reason: &str, code: Code) -> (Exit, &'static str) {
         ),
         "UNIMPLEMENTED" => (Exit::Refused, "the broker does not know this call: 'leasehold ping' says its version"),
         "KEY_REUSED" => (Exit::Refused, "send the same content as before, or use another idempotency key"),
-        "DISABLED" => (Exit::Refused, "'leasehold queue enable QUEUE' lets jobs in again"),
+        "DISABLED" => (
+            Exit::Refused,
+            "'leasehold queue enable QUEUE' lets jobs in again, 'leasehold queue delete QUEUE' ends a deletion that was cut short",
+        ),
         "QUEUE_NOT_EMPTY" => (Exit::Refused, "do what it says; --purge removes jobs that are not leased as well"),
         "WRONG_STATE" => (Exit::Refused, "'leasehold job explain JOB' says in which state it is and why"),
         "QUEUE_FULL" => (

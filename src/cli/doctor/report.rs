@@ -32,9 +32,9 @@ impl Report {
         self.failures > 0 || strict && self.warnings > 0
     }
 
-    /// One object.
+    /// One object, on a line of its own.
     pub(super) fn json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|json| json + "\n")
+        serde_json::to_string(self).map(|json| json + "\n")
     }
 
     /// A line for each finding, with what to do below it.

@@ -11,6 +11,8 @@ struct QueueJson<'a> {
     settings: Option<SettingsJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<CountsJson>,
+    /// Its deletion has begun and not ended: it takes no jobs.
+    deleting: bool,
 }
 
 #[derive(Serialize)]
@@ -60,6 +62,7 @@ pub(in crate::cli) fn json(queue: &Queue) -> impl Serialize {
         queue: &queue.name,
         settings: queue.settings.as_ref().map(settings_json),
         counts: queue.counts.as_ref().map(counts_json),
+        deleting: queue.deleting,
     }
 }
 
@@ -129,7 +132,11 @@ fn disabled(settings: &QueueSettings) -> Option<&str> {
 }
 
 /// Whether it serves, in a word or two.
-fn serves(settings: Option<&QueueSettings>) -> &'static str {
+fn serves(queue: &Queue) -> &'static str {
+    if queue.deleting {
+        return "deleting";
+    }
+    let settings = queue.settings.as_ref();
     let paused = settings.is_some_and(QueueSettings::paused);
     match (paused, settings.is_some_and(|settings| disabled(settings).is_some())) {
         (false, false) => "open",
@@ -144,7 +151,7 @@ pub(in crate::cli) fn table(queues: &[Queue], with_counts: bool) -> Table {
     if !with_counts {
         let mut table = Table::new(&["QUEUE", "STATE"]);
         for queue in queues {
-            table.row([queue.name.clone(), serves(queue.settings.as_ref()).to_owned()]);
+            table.row([queue.name.clone(), serves(queue).to_owned()]);
         }
         return table;
     }
@@ -164,7 +171,7 @@ pub(in crate::cli) fn table(queues: &[Queue], with_counts: bool) -> Table {
     let none = QueueCounts::default();
     for queue in queues {
         let counts = queue.counts.as_ref().unwrap_or(&none);
-        let mut row = vec![queue.name.clone(), serves(queue.settings.as_ref()).to_owned()];
+        let mut row = vec![queue.name.clone(), serves(queue).to_owned()];
         row.extend(by_state(counts).map(|(_, number)| count(number)));
         row.push(counts.oldest_ready_age.map_or_else(|| "-".to_owned(), time::span));
         row.push(counts.rates.map_or_else(|| "-".to_owned(), |rates| rate(rates.enqueued)));
@@ -183,7 +190,7 @@ fn rate(rate: f64) -> String {
 pub(in crate::cli) fn facts(queue: &Queue) -> Facts {
     let mut facts = Facts::default();
     facts.add("queue", &queue.name);
-    facts.add("state", serves(queue.settings.as_ref()));
+    facts.add("state", serves(queue));
     if let Some(counts) = &queue.counts {
         for (state, number) in by_state(counts) {
             facts.add(state, count(number));
@@ -253,7 +260,8 @@ mod tests {
 
     #[test]
     fn an_empty_reason_does_not_disable() {
-        assert_eq!(serves(queue().settings.as_ref()), "paused");
-        assert_eq!(serves(None), "open");
+        assert_eq!(serves(&queue()), "paused");
+        assert_eq!(serves(&Queue::default()), "open");
+        assert_eq!(serves(&Queue { deleting: true, ..queue() }), "deleting");
     }
 }
