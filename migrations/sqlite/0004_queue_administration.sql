@@ -13,6 +13,10 @@ alter table queue add column time_to_live integer;
 -- How long acked jobs are kept; not at all where null.
 alter table queue add column acked_retention integer;
 
+-- The business process that enqueued a job; null where nobody said.
+alter table job add column caller text;
+alter table dead_job add column caller text;
+
 -- Few queues have these, so that to look for them costs nothing where none has.
 create index queue_time_to_live on queue (id) where time_to_live is not null;
 create index queue_acked_retention on queue (id) where acked_retention is not null;

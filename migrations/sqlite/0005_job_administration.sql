@@ -1,10 +1,7 @@
--- Who enqueued a job, who holds its lease, and which replicas are there: here always one.
+-- Who holds a job's lease, and which replicas are there: here always one.
 
--- The business process that enqueued it; null where nobody said.
-alter table job add column caller text;
 -- The stream that its lease was claimed for: the replica's number, then the stream's, 32 bits each. Null without a lease.
 alter table job add column lease_stream integer;
-alter table dead_job add column caller text;
 
 -- Requests to cancel leased jobs, for the replica whose stream holds the lease; it takes them out as it reads them.
 create table cancellation (

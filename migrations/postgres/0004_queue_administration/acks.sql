@@ -4,17 +4,18 @@ create function leasehold.keep_acked(places tid[]) returns void language plpgsql
 begin
     insert into leasehold.acked_job (
         id, position, lease_number, enqueued_at, available_at, acked_at, expires_at, queue_id, attempt, max_attempts,
-        priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers, last_error, payload
+        priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers, last_error, payload,
+        caller
     )
     select j.id, j.position, j.lease_number, j.enqueued_at, j.available_at, clock_timestamp(),
         clock_timestamp() + q.acked_retention * interval '1 microsecond', j.queue_id, j.attempt, j.max_attempts,
         j.priority, j.ordering_key, j.idempotency_key, j.content_type, j.traceparent, j.tracestate, j.headers,
-        j.last_error, j.payload
+        j.last_error, j.payload, j.caller
     from (select distinct u.place from unnest(places) u (place)) u
     cross join lateral (
         select j.id, j.position, j.lease_number, j.enqueued_at, j.available_at, j.queue_id, j.attempt, j.max_attempts,
             j.priority, j.ordering_key, j.idempotency_key, j.content_type, j.traceparent, j.tracestate, j.headers,
-            j.last_error, j.payload
+            j.last_error, j.payload, j.caller
         from leasehold.job j
         where j.ctid = u.place
         offset 0

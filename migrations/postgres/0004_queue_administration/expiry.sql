@@ -49,20 +49,20 @@ begin
             where j.ctid = any (places)
             returning j.id, j.position, j.lease_number, j.enqueued_at, j.available_at, j.queue_id, j.attempt,
                 j.max_attempts, j.priority, j.ordering_key, j.idempotency_key, j.content_type, j.traceparent, j.tracestate,
-                j.headers, j.payload
+                j.headers, j.payload, j.caller
         ),
         buried as (
             insert into leasehold.dead_job (
                 id, position, lease_number, enqueued_at, available_at, dead_at, expires_at, queue_id, attempt,
                 max_attempts, priority, ordering_key, idempotency_key, content_type, traceparent, tracestate, headers,
-                last_error, payload
+                last_error, payload, caller
             )
             select r.id, r.position, r.lease_number, r.enqueued_at, r.available_at, clock_timestamp(),
                 clock_timestamp() + (
                     select q.dead_retention from leasehold.queue q where q.id = r.queue_id
                 ) * interval '1 microsecond',
                 r.queue_id, r.attempt, r.max_attempts, r.priority, r.ordering_key, r.idempotency_key, r.content_type,
-                r.traceparent, r.tracestate, r.headers, 'time to live is over', r.payload
+                r.traceparent, r.tracestate, r.headers, 'time to live is over', r.payload, r.caller
             from removed r
         )
         select count(1), array_agg(r.queue_id) filter (where r.ordering_key is not null),

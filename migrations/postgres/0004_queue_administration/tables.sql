@@ -18,6 +18,10 @@ alter table leasehold.queue
     -- How long acked jobs are kept; not at all where null.
     add column acked_retention bigint;
 
+-- The business process that enqueued a job; null where nobody said, such as in a service's transaction.
+alter table leasehold.job add column caller text collate "C";
+alter table leasehold.dead_job add column caller text collate "C";
+
 -- Few queues have these, so that to look for them costs nothing where none has.
 create index queue_time_to_live on leasehold.queue (id) where time_to_live is not null;
 create index queue_acked_retention on leasehold.queue (id) where acked_retention is not null;

@@ -1,13 +1,10 @@
--- Who enqueued a job, who holds its lease, and which replicas are there. The files in this directory are one migration, in
+-- Who holds a job's lease, and which replicas are there. The files in this directory are one migration, in
 -- the order tables, enqueue, leases, steering, presence. The version before it runs on: new columns may be null, and the
 -- functions that it calls keep their signatures.
 
 alter table leasehold.job
-    -- The business process that enqueued it; null where nobody said, such as in a service's transaction.
-    add column caller text collate "C",
     -- The stream that its lease was claimed for: the replica's number, then the stream's, 32 bits each. Null without a lease.
     add column lease_stream bigint;
-alter table leasehold.dead_job add column caller text collate "C";
 
 -- Requests to cancel leased jobs, for the replica whose stream holds the lease; it takes them out as it reads them.
 create table leasehold.cancellation (
