@@ -9,8 +9,10 @@ use super::{
     shell::{Running, Shell},
 };
 
-/// Says what it does on stdout, one short line at a time.
+/// Says what it does on stdout, one short line at a time. Without a payload it does nothing: its worker was killed before it had
+/// written one.
 const COMMAND: &str = "read n
+[ -n \"$n\" ] || exit 1
 case $n in
     *0) echo \"rejected $n\"; echo 'no such order' >&2; exit 65 ;;
     *3) [ $LEASEHOLD_JOB_ATTEMPT = 1 ] && { echo \"failed $n\"; exit 1; } ;;

@@ -184,8 +184,10 @@ pub(crate) async fn cancel_and_everything_else_never_both_win(db: &dyn Database)
     let rows: Vec<_> = (0..120).map(|n| keyed(queue, &format!("k{}", n % 7), n.to_string())).collect();
     let stored = ids(&bench.enqueue(&rows).await);
     let (mut canceller, mut worker, mut reaper) = (Bench::on(db).await, Bench::on(db).await, Bench::on(db).await);
+    // Who works begins when the first are cancelled: one writer may let another go first for long.
+    let (begun, begin) = tokio::sync::oneshot::channel();
     let cancelling = async {
-        let mut removed = 0;
+        let (mut removed, mut begun) = (0, Some(begun));
         for chunk in stored.chunks(11) {
             let mut left = chunk.to_vec();
             while !left.is_empty() {
@@ -193,11 +195,15 @@ pub(crate) async fn cancel_and_everything_else_never_both_win(db: &dyn Database)
                 removed += answer.jobs.iter().filter(|one| **one == Cancelled::Removed).count();
                 let busy = left.iter().zip(&answer.jobs).filter(|(_, one)| **one == Cancelled::Busy);
                 left = busy.map(|(job, _)| *job).collect();
+                if let Some(begun) = begun.take() {
+                    begun.send(()).expect("somebody waits");
+                }
             }
         }
         removed
     };
     let working = async {
+        begin.await.expect("some are cancelled");
         let mut acked = 0;
         for round in 0..60 {
             let claimed = leases(&worker.claim(queue, 5).await);

@@ -205,8 +205,9 @@ async fn a_caller_with_a_share_leaves_the_rest_to_those_who_wait() {
     let before = store.lane_report(Window::SinceStart, false);
     let end = Instant::now() + Duration::from_secs(3);
     let mut flood = JoinSet::new();
-    for n in 0..32 {
-        let (store, by) = (store.clone(), if n % 2 == 0 { "capped" } else { "free" });
+    // So many of the others that some of them wait at every moment, also on a busy machine: else nobody is there to leave it to.
+    for n in 0..80 {
+        let (store, by) = (store.clone(), if n % 5 == 0 { "capped" } else { "free" });
         flood.spawn(async move {
             while Instant::now() < end {
                 // Statements of one request each: the key decides that they do not merge into one of many milliseconds.

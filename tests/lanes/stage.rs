@@ -192,10 +192,15 @@ impl Sql {
 }
 
 /// Returns once `holds` is true.
-pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+pub(crate) async fn until(what: &str, holds: impl AsyncFnMut() -> bool) {
+    until_within(Duration::from_secs(20), what, holds).await;
+}
+
+/// The same for what may take longer.
+pub(crate) async fn until_within(limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + limit;
     while !holds().await {
-        assert!(Instant::now() < deadline, "not within 20 s: {what}");
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
