@@ -3,8 +3,12 @@
 use prost::Message;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files =
-        ["proto/leasehold/v1/queue.proto", "proto/leasehold/v1/admin.proto", "proto/leasehold/v1/connection.proto"];
+    let files = [
+        "proto/leasehold/v1/queue.proto",
+        "proto/leasehold/v1/admin.proto",
+        "proto/leasehold/v1/connection.proto",
+        "proto/externalscaler/externalscaler.proto",
+    ];
     let set = protox::compile(files, ["proto"])?;
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("leasehold.bin"), set.encode_to_vec())?;

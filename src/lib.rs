@@ -24,3 +24,9 @@ pub mod v1 {
     /// The contract and what it imports, for reflection.
     pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/leasehold.bin"));
 }
+
+/// KEDA's contract with scalers, generated from `proto/`. Its descriptors are among those of [`v1`].
+#[allow(missing_docs, clippy::pedantic, clippy::all)]
+pub mod keda {
+    tonic::include_proto!("externalscaler");
+}

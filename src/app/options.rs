@@ -116,6 +116,8 @@ pub(super) fn api(config: &Config, telemetry: &Telemetry) -> ApiOptions {
         request_bytes: server.request_bytes,
         replica: database::replica_name(config),
         watchers: config.callers.watchers,
+        scaler_streams: config.scaler.streams,
+        scaler_interval: config.scaler.interval,
         metrics: Some(telemetry.metrics().clone()),
         spans: telemetry.spans().clone(),
         ..ApiOptions::default()

@@ -29,8 +29,8 @@ use self::{
     declared::Section,
     layers::Layers,
     sections::{
-        Broker, Callers, Lanes, Queues, RequestLimits, SamplerSection, ServerSection, Streams, TelemetrySection,
-        UpkeepSection, budget,
+        Broker, Callers, Lanes, Queues, RequestLimits, SamplerSection, ScalerSection, ServerSection, Streams,
+        TelemetrySection, UpkeepSection, budget,
     },
 };
 use crate::model::{Budget, Caller};
@@ -58,6 +58,8 @@ pub struct Config {
     pub upkeep: UpkeepSection,
     /// The look at the database's connections.
     pub sampler: SamplerSection,
+    /// What KEDA is told of queues.
+    pub scaler: ScalerSection,
     /// What the broker tells about itself.
     pub telemetry: TelemetrySection,
 }
@@ -99,6 +101,7 @@ impl Config {
             about::<Queues>(),
             about::<UpkeepSection>(),
             about::<SamplerSection>(),
+            about::<ScalerSection>(),
             about::<TelemetrySection>(),
         ]
     }
@@ -136,6 +139,7 @@ impl Config {
             queues: Queues::read(&mut layers),
             upkeep: UpkeepSection::read(&mut layers),
             sampler: SamplerSection::read(&mut layers),
+            scaler: ScalerSection::read(&mut layers),
             telemetry: TelemetrySection::read(&mut layers),
         };
         rules::check(&config, &mut layers);

@@ -12,6 +12,7 @@ mod health;
 mod layers;
 mod preface;
 mod queue;
+mod scaler;
 mod server;
 mod status;
 mod steps;
@@ -38,6 +39,7 @@ pub use self::{
 use crate::{
     connections::Observer,
     dispatch::Dispatch,
+    keda::external_scaler_server::ExternalScalerServer,
     model::Limits,
     store::Store,
     telemetry::{Metrics, Spans},
@@ -60,6 +62,10 @@ pub struct ApiOptions {
     pub replica: String,
     /// Open streams of `WatchCallers`.
     pub watchers: usize,
+    /// Open streams of the scaler.
+    pub scaler_streams: usize,
+    /// Between two looks at the queues of those streams.
+    pub scaler_interval: Duration,
     /// Bytes of requests that are not complete yet, all connections together.
     pub unread_bytes: usize,
     /// Every call that ends is told here: method, code and time.
@@ -76,6 +82,8 @@ impl Default for ApiOptions {
             request_bytes: 4 << 20,
             replica: "leasehold".to_owned(),
             watchers: 64,
+            scaler_streams: 1_000,
+            scaler_interval: Duration::from_secs(1),
             unread_bytes: 256 << 20,
             metrics: None,
             spans: Spans::default(),
@@ -100,10 +108,12 @@ impl Api {
         let (reporter, health) = tonic_health::server::health_reporter();
         let admin = admin::AdminApi::new(store.clone(), dispatch.clone(), &options);
         let connections = connections::ConnectionsApi::new(store.clone(), observer, &options.replica, options.watchers);
+        let scaler = scaler::ScalerApi::new(store.clone(), &options);
         let queue = queue::QueueApi::new(store, dispatch, options.limits, options.metrics.clone());
         let routes = Routes::new(QueueServiceServer::new(queue).max_decoding_message_size(options.request_bytes))
             .add_service(QueueAdminServiceServer::new(admin).max_decoding_message_size(options.request_bytes))
             .add_service(ConnectionServiceServer::new(connections).max_decoding_message_size(options.request_bytes))
+            .add_service(ExternalScalerServer::new(scaler).max_decoding_message_size(options.request_bytes))
             .add_service(health)
             .add_service(reflection().build_v1().expect("the descriptor set that is compiled in is whole"))
             .add_service(reflection().build_v1alpha().expect("the descriptor set that is compiled in is whole"))

@@ -18,7 +18,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("dispatch", &["store", "model", "config", "telemetry"]),
     ("connections", &["store", "model", "config", "telemetry"]),
     ("upkeep", &["dispatch", "connections", "store", "model", "config", "telemetry"]),
-    ("grpc", &["dispatch", "connections", "store", "model", "config", "telemetry", "v1"]),
+    ("grpc", &["dispatch", "connections", "store", "model", "config", "telemetry", "v1", "keda"]),
     ("http", &["dispatch", "connections", "store", "model", "config", "telemetry"]),
     ("prove", &[]),
     ("app", &["grpc", "http", "upkeep", "dispatch", "connections", "store", "model", "config", "telemetry", "v1"]),

@@ -7,6 +7,7 @@ mod lanes;
 mod limits;
 mod queues;
 mod sampler;
+mod scaler;
 mod server;
 mod streams;
 mod telemetry;
@@ -19,6 +20,7 @@ pub use self::{
     limits::RequestLimits,
     queues::Queues,
     sampler::SamplerSection,
+    scaler::ScalerSection,
     server::ServerSection,
     streams::Streams,
     telemetry::TelemetrySection,

@@ -16,6 +16,7 @@ mod nack;
 mod observed;
 mod page;
 mod queues;
+mod scaling;
 mod settings;
 mod settle;
 mod time;
@@ -33,6 +34,7 @@ pub(super) use self::{
     nack::nack_items,
     observed::{database_sessions, vacuum_horizon},
     queues::{count, next_queues, purge_spec, queue_counts, queues_page},
+    scaling::{metric_specs, metric_values, scaled_object, scaling},
     settings::{queue, queue_update},
     settle::{acked, extend_duration, extended, nacked},
     tokens::Tokens,

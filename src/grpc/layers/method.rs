@@ -5,7 +5,7 @@
 pub(super) struct Method(usize);
 
 /// Paths without their slash, those of our own service first.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 33] = [
     "leasehold.v1.QueueService/Enqueue",
     "leasehold.v1.QueueService/Lease",
     "leasehold.v1.QueueService/Ack",
@@ -30,12 +30,17 @@ const NAMES: [&str; 28] = [
     "leasehold.v1.ConnectionService/ListDatabaseSessions",
     "leasehold.v1.ConnectionService/GetVacuumHorizon",
     "leasehold.v1.ConnectionService/SetCallerBudget",
+    "externalscaler.ExternalScaler/IsActive",
+    "externalscaler.ExternalScaler/StreamIsActive",
+    "externalscaler.ExternalScaler/GetMetricSpec",
+    "externalscaler.ExternalScaler/GetMetrics",
+    "externalscaler.ExternalScaler/StreamMetricSpec",
     "grpc.health.v1.Health/Check",
     "grpc.health.v1.Health/Watch",
     "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
-const OURS: usize = 24;
+const OURS: usize = 29;
 /// As OpenTelemetry names what is not in the set.
 const OTHER: &str = "_OTHER";
 
@@ -53,9 +58,11 @@ impl Method {
 
     /// Whether its streams end when somebody wants them to, and not when something is done.
     pub(super) fn is_open_ended(self) -> bool {
-        const OPEN_ENDED: [&str; 5] = [
+        const OPEN_ENDED: [&str; 7] = [
             "leasehold.v1.QueueService/Lease",
             "leasehold.v1.ConnectionService/WatchCallers",
+            "externalscaler.ExternalScaler/StreamIsActive",
+            "externalscaler.ExternalScaler/StreamMetricSpec",
             "grpc.health.v1.Health/Watch",
             "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
             "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
