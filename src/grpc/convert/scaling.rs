@@ -35,13 +35,7 @@ pub(in crate::grpc) fn scaled_object(request: &keda::GetMetricsRequest) -> Resul
 pub(in crate::grpc) fn scaling(sent: &keda::ScaledObjectRef) -> Result<Scaling, Failure> {
     let mut faults = Faults::default();
     let metadata = metadata(sent, &mut faults);
-    let queue = match metadata.queue {
-        Some(name) => faults.keep(QueueName::parse(&field("queue"), name)),
-        None => {
-            faults.note(Invalid::new(field("queue"), "must name a queue"));
-            None
-        }
-    };
+    let queue = faults.keep(QueueName::parse(&field("queue"), metadata.queue.unwrap_or_default()));
     let named = [
         (ScalingMetric::Ready, "targetReady", metadata.target_ready),
         (ScalingMetric::Oldest, "targetAgeSeconds", metadata.target_age),

@@ -107,7 +107,7 @@ impl Watch {
         let idle: Vec<QueueId> = rounds.rows.iter().filter(|row| self.is_idle(&row.name)).map(|row| row.id).collect();
         let found = if idle.is_empty() { HashSet::new() } else { self.look(rounds, &call, &idle).await? };
         let calls = |row: &QueueRow| found.contains(&row.id) && !row.is_paused();
-        let counted = rounds.to_count(|row| self.is_idle(&row.name).then(|| calls(row)));
+        let counted = rounds.choose(|row| self.is_idle(&row.name).then(|| calls(row)));
         if counted.is_empty() {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Watch {
 
 impl Rounds {
     /// What this round counts. `found` says of a queue that held nothing whether it calls for workers now, and nothing of others.
-    fn to_count(&mut self, found: impl Fn(&QueueRow) -> Option<bool>) -> Vec<QueueRow> {
+    fn choose(&mut self, found: impl Fn(&QueueRow) -> Option<bool>) -> Vec<QueueRow> {
         let (mut first, mut others) = (Vec::new(), Vec::new());
         for row in &self.rows {
             match found(row) {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn counted(rounds: &mut Rounds, found: impl Fn(&str) -> Option<bool>) -> Vec<String> {
-        rounds.to_count(|row| found(row.name.as_str())).iter().map(|row| row.name.to_string()).collect()
+        rounds.choose(|row| found(row.name.as_str())).iter().map(|row| row.name.to_string()).collect()
     }
 
     #[test]
