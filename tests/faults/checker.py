@@ -100,6 +100,7 @@ class History:
     def __init__(self, lines):
         self.operations, self.grants, self.faults, self.polls = {}, [], [], []
         self.final, self.clock = None, None
+        self.invoked = [line for line in lines if line["kind"] == "invoke"]
         for line in lines:
             kind = line["kind"]
             if kind == "invoke":

@@ -5,10 +5,11 @@ unknown outcome; `complete` when its answer came. Grants are lines of their own.
 clock in microseconds; `granted` and `expires` are the database's, in microseconds since 1970.
 
     {"kind": "invoke", "op": "p1-7", "rpc": "enqueue", "t": …, "jobs": [{"uid", "sha", "queue", "key"}]}
-    {"kind": "invoke", "op": "w1-9", "rpc": "ack" | "nack" | "extend", "t": …, "tokens": […]}
+    {"kind": "invoke", "op": "w1-9", "rpc": "ack" | "nack" | "extend", "t": …, "tokens": […],
+     "port": the broker's}
     {"kind": "complete", "op": "p1-7", "t": …, "outcome": "ok" | "fail" | "info", "code": "OK", "told": true, "results": […]}
         results: enqueue [{"job", "duplicate"}]; others [{"status", "dead", "expires"}] in the order of the tokens
-    {"kind": "grant", "t": …, "job", "token", "number", "attempt", "granted", "expires", "due", "uid", "sha", "key"}
+    {"kind": "grant", "t": …, "job", "token", "number", "attempt", "granted", "expires", "due", "uid", "sha", "key", "port"}
     {"kind": "nemesis", "what": "kill broker 1", "begin": …, "end": …}
     {"kind": "poll", "begin": …, "end": …, "live": [job…], "dead": [job…]}
     {"kind": "final", "live": [[job, uid]…], "dead": [[job, uid]…]}

@@ -47,6 +47,7 @@ class Plan:
     held: float = 0.01
     left_alone: float = 0.2
     pause: float = 0.0
+    elsewhere: float = 0.0
     deadline: float = 5.0
     seed: int = 1
 
@@ -138,10 +139,11 @@ class Client:
         self.at += 1
         time.sleep(self.dice.uniform(0.02, 0.2))
 
-    def call(self, name, op, request, results):
-        """One try. The answer, or the failure."""
+    def call(self, name, op, request, results, through=None):
+        """One try, through the broker whose turn it is or another one. The answer, or the failure."""
+        stub = self.stub() if through is None else self.stubs[through % len(self.stubs)]
         try:
-            answer = getattr(self.stub(), name)(request, timeout=self.plan.deadline, metadata=self.metadata)
+            answer = getattr(stub, name)(request, timeout=self.plan.deadline, metadata=self.metadata)
         except grpc.RpcError as error:
             failed = Failed(error)
             outcome = "fail" if failed.outcome == "not-applied" else "info"
@@ -196,7 +198,7 @@ class Worker(Client):
     def __init__(self, plan, number):
         super().__init__(plan, f"{plan.name}_worker-{number}")
         self.stop, self.last = Path(plan.history) / "stop", time.monotonic()
-        self.frames, self.held, self.lease = queue.Queue(), [], None
+        self.frames, self.held, self.lease, self.home = queue.Queue(), [], None, 0
         self.due = {}  # expiry of what this worker holds past its end
 
     def run(self):
@@ -219,6 +221,7 @@ class Worker(Client):
     def open(self):
         request = pb.LeaseRequest(queues=[self.plan.queue], consumer=self.recorder.process, max_in_flight=self.plan.in_flight,
                                   lease_duration=seconds(self.plan.lease))
+        self.home = self.at
         self.lease = self.stub().Lease(request, metadata=self.metadata)
         threading.Thread(target=self.read, args=(self.lease,), daemon=True).start()
 
@@ -243,7 +246,8 @@ class Worker(Client):
             self.recorder.write("grant", t=now(), job=one.job_id, token=one.lease_token, number=one.lease_number,
                                 attempt=one.attempt, granted=expires - round(self.plan.lease * 1e6), expires=expires,
                                 due=one.available_at.ToMicroseconds(), uid=one.payload.split(b"|")[0].decode(),
-                                sha=digest(one.payload), key=one.idempotency_key)
+                                sha=digest(one.payload), key=one.idempotency_key,
+                                port=self.plan.ports[self.home % len(self.stubs)])
             fate = self.dice.random()
             if fate < self.plan.held:
                 self.held.append((time.monotonic() + self.plan.lease + 1.5, one.lease_token))
@@ -251,7 +255,12 @@ class Worker(Client):
                 to_nack.append(one.lease_token)
             else:
                 to_ack.append(one.lease_token)
-        self.settle("Ack", to_ack)
+        if to_ack and self.plan.elsewhere and self.dice.random() < self.plan.elsewhere:
+            # The brokers are chosen so that neither gave the lease.
+            self.settle("Extend", to_ack, self.home + 1)
+            self.settle("Ack", to_ack, self.home + 2)
+        else:
+            self.settle("Ack", to_ack)
         self.settle("Nack", to_nack)
 
     def settle_held(self):
@@ -259,16 +268,26 @@ class Worker(Client):
         self.held = [entry for entry in self.held if entry[1] not in ripe]
         self.settle("Ack", ripe)
 
-    def settle(self, name, tokens):
-        """Until every token has its answer; a repeated one is another operation."""
+    def settle(self, name, tokens, through=None):
+        """Until every token has its answer; a repeated one is another operation, through the broker whose turn it is."""
         while tokens:
-            op = self.recorder.invoke(name.lower(), tokens=tokens)
-            request = (pb.AckRequest(lease_tokens=tokens) if name == "Ack" else
-                       pb.NackRequest(items=[pb.NackItem(lease_token=token, delay=seconds(0.2)) for token in tokens]))
-            answer = self.call(name, op, request, lambda got: [
-                {"status": status_name(one.status), "dead": getattr(one, "dead", False)} for one in got.results])
+            port = self.plan.ports[(self.at if through is None else through) % len(self.stubs)]
+            op = self.recorder.invoke(name.lower(), tokens=tokens, port=port)
+            answer = self.call(name, op, self.request(name, tokens), lambda got: [
+                {"status": status_name(one.status), "dead": getattr(one, "dead", False),
+                 **({"expires": one.lease_expires_at.ToMicroseconds()} if name == "Extend" else {})}
+                for one in got.results], through)
+            through = None
             if not isinstance(answer, str):
                 tokens = [token for token, one in zip(tokens, answer.results) if one.status == pb.SETTLE_STATUS_BUSY]
+
+    def request(self, name, tokens):
+        """What settles these tokens so."""
+        if name == "Ack":
+            return pb.AckRequest(lease_tokens=tokens)
+        if name == "Extend":
+            return pb.ExtendRequest(lease_tokens=tokens, lease_duration=seconds(self.plan.lease))
+        return pb.NackRequest(items=[pb.NackItem(lease_token=token, delay=seconds(0.2)) for token in tokens])
 
 
 def main():
