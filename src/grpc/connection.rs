@@ -1,6 +1,12 @@
 //! One client connection, from its first byte to its last call.
 
-use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http2};
@@ -115,6 +121,8 @@ pub(super) async fn serve<S>(
     let connection = Connection::new(peer, &options);
     let (calls, end) = (TaskTracker::new(), CancellationToken::new());
     let service = with_connection(service, &stream, &connection);
+    let stream = Preface::new(stream, options.preface);
+    let whole = stream.whole();
     let served = http2::Builder::new(CallExecutor { calls: calls.clone(), end: end.clone() })
         .timer(TokioTimer::new())
         .max_concurrent_streams(options.http2_streams)
@@ -122,7 +130,7 @@ pub(super) async fn serve<S>(
         .max_send_buf_size(options.send_buffer_bytes)
         .keep_alive_interval(options.keepalive_interval)
         .keep_alive_timeout(options.keepalive_timeout)
-        .serve_connection(TokioIo::new(Preface::new(stream, options.preface)), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     {
         let mut served = pin!(served);
         let grace = tokio::select! {
@@ -131,7 +139,8 @@ pub(super) async fn serve<S>(
                 connection.closing.cancel();
                 Ok(options.connection_grace)
             }
-            () = ends.drain.cancelled() => Ok(options.drain),
+            // Who has not said yet that it speaks HTTP/2 has no call to finish.
+            () = ends.drain.cancelled() => if whole.load(Relaxed) { Ok(options.drain) } else { Err(Ok(())) },
             () = ends.cut.cancelled() => Err(Ok(())),
         };
         let ended = match grace {
@@ -142,6 +151,7 @@ pub(super) async fn serve<S>(
                 tokio::select! {
                     ended = served.as_mut() => ended,
                     () = sleep(grace) => Ok(()),
+                    () = unheard(&calls, options.keepalive_timeout) => Ok(()),
                     () = ends.cut.cancelled() => Ok(()),
                 }
             }
@@ -154,6 +164,17 @@ pub(super) async fn serve<S>(
     end.cancel();
     calls.close();
     calls.wait().await;
+}
+
+/// Returns when the connection has had no call for `patience`. One that was asked to go ends by itself once its client has
+/// answered, which comes with a ping; a client that is gone or silent never does.
+async fn unheard(calls: &TaskTracker, patience: Duration) {
+    const LOOKS: u32 = 10;
+    let mut quiet = 0;
+    while quiet < LOOKS {
+        sleep(patience / LOOKS).await;
+        quiet = if calls.is_empty() { quiet + 1 } else { 0 };
+    }
 }
 
 /// `service` as this connection's calls see it.

@@ -3,6 +3,10 @@
 use std::{
     io::{self, IoSlice},
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -22,12 +26,18 @@ pub(super) struct Preface<T> {
     missing: usize,
     /// Gone once the preface is complete: an idle stream needs no timer.
     deadline: Option<Pin<Box<Sleep>>>,
+    whole: Arc<AtomicBool>,
 }
 
 impl<T> Preface<T> {
     /// Gives the client `patience` for its preface.
     pub(super) fn new(stream: T, patience: Duration) -> Self {
-        Self { stream, missing: PREFACE_BYTES, deadline: Some(Box::pin(sleep(patience))) }
+        Self { stream, missing: PREFACE_BYTES, deadline: Some(Box::pin(sleep(patience))), whole: Arc::default() }
+    }
+
+    /// Becomes true once the preface is whole.
+    pub(super) fn whole(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.whole)
     }
 }
 
@@ -44,6 +54,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Preface<T> {
         self.missing = self.missing.saturating_sub(buf.filled().len() - before);
         if self.missing == 0 {
             self.deadline = None;
+            self.whole.store(true, Relaxed);
         }
         read
     }

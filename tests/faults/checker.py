@@ -69,6 +69,7 @@ class Operation:
     outcome: str = "info"
     code: str = ""
     told: bool = False
+    why: str = ""
     results: list = field(default_factory=list)
 
 
@@ -121,6 +122,7 @@ class History:
                 operation = self.operations[line["op"]]
                 operation.end, operation.outcome, operation.code = line["t"], line["outcome"], line["code"]
                 operation.told, operation.results = line["told"], line["results"]
+                operation.why = line.get("why", "")
         self.enqueues = [o for o in self.operations.values() if o.rpc == "enqueue"]
         self.by_job = defaultdict(list)
         for grant in self.grants:

@@ -7,7 +7,8 @@ clock in microseconds; `granted` and `expires` are the database's, in microsecon
     {"kind": "invoke", "op": "p1-7", "rpc": "enqueue", "t": …, "jobs": [{"uid", "sha", "queue", "key"}]}
     {"kind": "invoke", "op": "w1-9", "rpc": "ack" | "nack" | "extend", "t": …, "tokens": […],
      "port": the broker's}
-    {"kind": "complete", "op": "p1-7", "t": …, "outcome": "ok" | "fail" | "info", "code": "OK", "told": true, "results": […]}
+    {"kind": "complete", "op": "p1-7", "t": …, "outcome": "ok" | "fail" | "info", "code": "OK", "told": true, "results": […],
+     "why": the client library's words}
         results: enqueue [{"job", "duplicate"}]; others [{"status", "dead", "expires"}] in the order of the tokens
     {"kind": "grant", "t": …, "job", "token", "number", "attempt", "granted", "expires", "due", "uid", "sha", "key", "port"}
     {"kind": "nemesis", "what": "kill broker 1", "begin": …, "end": …}
@@ -51,9 +52,9 @@ class Recorder:
         self.write("invoke", op=op, rpc=rpc, t=now(), **fields)
         return op
 
-    def complete(self, op, outcome, code="OK", told=True, results=()):
+    def complete(self, op, outcome, code="OK", told=True, results=(), why=""):
         """Says what came back."""
-        self.write("complete", op=op, t=now(), outcome=outcome, code=code, told=told, results=list(results))
+        self.write("complete", op=op, t=now(), outcome=outcome, code=code, told=told, results=list(results), why=why)
 
 
 def read(directory):

@@ -147,7 +147,8 @@ class Client:
         except grpc.RpcError as error:
             failed = Failed(error)
             outcome = "fail" if failed.outcome == "not-applied" else "info"
-            self.recorder.complete(op, outcome, failed.code, failed.outcome is not None)
+            self.recorder.complete(op, outcome, failed.code, failed.outcome is not None,
+                                   why=failed.message[:200])
             self.next_broker()
             return outcome
         self.recorder.complete(op, "ok", results=results(answer))

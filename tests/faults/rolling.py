@@ -81,7 +81,8 @@ def retried(history):
     failed = Counter()
     for operation in history.operations.values():
         if operation.outcome != "ok":
-            told = {"fail": "not-applied", "info": "unknown"}[operation.outcome] if operation.told else "no answer"
+            silent = "not sent: connection refused" if "refused" in operation.why else "no answer"
+            told = {"fail": "not-applied", "info": "unknown"}[operation.outcome] if operation.told else silent
             failed[operation.rpc, operation.code or "no answer", told] += 1
     return failed
 
