@@ -73,7 +73,7 @@ def test_every_call_works_on_the_next_versions_schema(postgres, brokers):
         session.execute("insert into leasehold.schema_migration (number, name) values (9999, 'next')")
 
     def everything(stub, admin):
-        enqueue(stub, *[job("next", idempotency_key=f"{broker.process.pid}-{n}", ordering_key=f"k{n}") for n in range(4)])
+        enqueue(stub, *[job("next", idempotency_key=f"{broker.process.pid}-{n}", ordering_key=f"{broker.process.pid}.{n}") for n in range(4)])
         stream = Stream(stub, "next", in_flight=4)
         tokens = [one.lease_token for one in stream.jobs(4)]
         assert all(status_name(one.status) == "OK" for one in extend(stub, *tokens))
