@@ -52,3 +52,28 @@ fn links_between_pages_lead_somewhere() {
     }
     assert!(followed > 20, "only {followed} links are followed");
 }
+
+#[test]
+fn every_alert_says_on_the_page_for_kubernetes_what_to_do_and_leads_to_a_section_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rules = fs::read_to_string(root.join("helm/leasehold/alerts/leasehold.yaml")).expect("the rules");
+    let page = fs::read_to_string(docs().join("kubernetes.md")).expect("the page");
+    let alerts: Vec<&str> = values(&rules, "- alert: ").collect();
+    assert!(alerts.len() > 5, "only {alerts:?} are found");
+    for alert in &alerts {
+        assert!(page.contains(&format!("\n| `{alert}` | ")), "docs/kubernetes.md does not say what to do at {alert}");
+    }
+    let runbooks: Vec<&str> = values(&rules, "runbook_url: ").collect();
+    assert_eq!(runbooks.len(), alerts.len());
+    for runbook in runbooks {
+        let (file, anchor) = runbook.split_once('#').expect("a section");
+        let text = fs::read_to_string(root.join(file)).expect("the page");
+        let is_it = |line: &str| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-") == anchor;
+        assert!(text.lines().any(|line| line.starts_with('#') && is_it(line)), "{runbook} leads nowhere");
+    }
+}
+
+/// What follows `key` on each line that begins with it.
+fn values<'a>(yaml: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    yaml.lines().filter_map(move |line| line.trim_start().strip_prefix(key))
+}

@@ -164,6 +164,13 @@ impl Found {
                 "the server is version {major}.{minor}.{patch}, older than {floor}: upgrade it"
             )));
         }
+        if self.get("version").to_ascii_lowercase().contains("tidb") {
+            return Err(EngineError::Unfit(
+                "the server is TiDB, which reads SKIP LOCKED and then locks nothing, so that two claims could get one job: \
+                 use MySQL or MariaDB"
+                    .into(),
+            ));
+        }
         if self.is_read_only() {
             return Err(EngineError::Unavailable("the database is read-only".into()));
         }
@@ -269,6 +276,11 @@ mod tests {
         assert!(refusal(&[("version", "10.5.27-MariaDB")]).contains("10.5.27, older than MariaDB 10.6"));
         assert!(refusal(&mysql("8.0.4")).contains("8.0.4, older than MySQL 8.0.11"));
         assert!(refusal(&mysql("5.7.44")).contains("older than MySQL 8.0.11"));
+    }
+
+    #[test]
+    fn a_server_that_only_pretends_to_skip_locked_rows_is_refused() {
+        assert!(refusal(&[("version", "8.0.11-TiDB-v8.5.6")]).contains("TiDB"));
     }
 
     #[test]
