@@ -222,3 +222,27 @@ def test_many_questions_become_few_statements_of_the_scalers_own(postgres, broke
     assert all(one.result().result for one in asked)
     of_the_scaler = [one for one in postgres.statements() if "leasehold.scaler" in one.statement]
     assert 2 <= len(of_the_scaler) - before <= 20, "questions are answered together"
+
+
+def test_waiting_for_many_queues_to_become_active_is_one_statement_a_round(postgres, brokers):
+    broker = brokers(postgres.url, scaler_interval="200ms")
+    scaler, stub = keda_rpc.ExternalScalerStub(broker.channel()), broker.stub()
+    queues = [f"idle-{number}" for number in range(30)]
+    for queue in queues:
+        enqueue(stub, job(queue, delay=3600))
+    several = [Told(scaler, trigger(queue)) for queue in queues]
+    for told in several:
+        told.expect(False)
+
+    def sent(what=""):
+        return [one for one in postgres.statements() if "leasehold.scaler" in one.statement and what in one.statement]
+
+    # At first each queue is counted, ten at a time.
+    eventually(lambda: len(sent("looked_at")) >= 8, within=30, what="the first rounds")
+    before, looks = len(sent()), len(sent("looked_at"))
+    eventually(lambda: len(sent("looked_at")) >= looks + 10, within=30, what="ten more rounds")
+    rounds = len(sent("looked_at")) - looks
+    assert len(sent()) - before <= rounds + 3, "rounds of idle queues count nothing"
+    enqueue(stub, job("idle-17"))
+    several[17].expect(False, True)
+    assert all(told.states == [False] for told in several[:17] + several[18:])
