@@ -1,10 +1,14 @@
 //! What a flood by one caller does to another one's Acks: their latency without it, with it, and with it under a budget.
+//!
+//! The flood's clients have a runtime of their own and run at the lowest priority: elsewhere they have machines of their own, and
+//! what they take of the processor here is not the broker's doing.
 
 #![allow(clippy::print_stdout, reason = "a measurement's table is its purpose")]
 
 mod stand;
 
 use std::{
+    net::SocketAddr,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -21,6 +25,7 @@ use stand::{
     postgres::Postgres,
 };
 use tokio::{
+    runtime::{Builder, Runtime},
     task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
@@ -54,8 +59,15 @@ struct Phase {
 }
 
 async fn measure(options: &Options) -> Outcome<()> {
-    let settings = ["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB", "max_connections=200"];
+    let settings = [
+        "min_wal_size=4GB",
+        "max_wal_size=8GB",
+        "checkpoint_timeout=1h",
+        "shared_buffers=512MB",
+        "max_connections=200",
+    ];
     let postgres = Postgres::start(options.bindir(), &settings).await?;
+    postgres.age_log().await?;
     println!("{}", figures::machine());
     println!("{}, fsync on; one Ack each {} ms, medians of rounds", postgres.version().await?, PAUSE.as_millis());
     let phases = [("alone", None, false), ("flood", None, true), ("flood, one lane", Some(1), true)];
@@ -64,6 +76,7 @@ async fn measure(options: &Options) -> Outcome<()> {
     for _ in 0..options.number("rounds") {
         for ((_, lanes, floods), result) in phases.iter().zip(&mut results) {
             set_budget(&broker, *lanes).await?;
+            postgres.checkpoint().await?;
             let (latencies, flooded) = phase(&broker, options, *floods).await?;
             result.add(&latencies, flooded, in_the_broker(&broker).await?);
         }
@@ -137,10 +150,10 @@ async fn phase(broker: &Broker, options: &Options, floods: bool) -> Outcome<(Vec
     let acks = usize::try_from(length.as_millis() / PAUSE.as_millis())?;
     let mut quiet = connect(broker.address()).await?;
     let leased = lease(&mut quiet, acks).await?;
-    let mut flood = JoinSet::new();
+    let (mut flood, clients) = (JoinSet::new(), behind()?);
     if floods {
         for _ in 0..options.number("clients") {
-            flood.spawn(pour(connect(broker.address()).await?, options.number("batch"), stop.clone()));
+            flood.spawn_on(pour(broker.address(), options.number("batch"), stop.clone()), clients.handle());
         }
     }
     let (started, mut latencies) = (Instant::now(), Vec::new());
@@ -164,7 +177,16 @@ async fn phase(broker: &Broker, options: &Options, floods: bool) -> Outcome<(Vec
     while let Some(poured) = flood.join_next().await {
         flooded += poured??;
     }
+    clients.shutdown_background();
     Ok((latencies, rate(flooded, took)))
+}
+
+/// A runtime whose threads give way to everybody else's.
+fn behind() -> Outcome<Runtime> {
+    let give_way = || {
+        rustix::process::nice(19).expect("anybody may lower the own priority");
+    };
+    Ok(Builder::new_multi_thread().worker_threads(2).on_thread_start(give_way).enable_all().build()?)
 }
 
 /// Jobs for the quiet caller, leased beforehand; their tokens.
@@ -193,7 +215,8 @@ async fn lease(client: &mut Client, count: usize) -> Outcome<Vec<String>> {
 }
 
 /// One Enqueue after the other until `stop`; answers how many jobs.
-async fn pour(mut client: Client, batch: u64, stop: CancellationToken) -> Outcome<u64> {
+async fn pour(broker: SocketAddr, batch: u64, stop: CancellationToken) -> Outcome<u64> {
+    let mut client = connect(broker).await?;
     let job = NewJob { queue: "flood".to_owned(), payload: vec![b'x'; PAYLOAD].into(), ..NewJob::default() };
     let mut sent = 0;
     while !stop.is_cancelled() {

@@ -46,7 +46,9 @@ fn main() -> ExitCode {
 
 async fn measure(options: &Options) -> Outcome<()> {
     let rows = options.number("rows");
-    let postgres = Postgres::start(options.bindir(), &["max_wal_size=8GB", "shared_buffers=512MB"]).await?;
+    let settings = ["min_wal_size=4GB", "max_wal_size=8GB", "shared_buffers=512MB"];
+    let postgres = Postgres::start(options.bindir(), &settings).await?;
+    postgres.age_log().await?;
     println!("{}", figures::machine());
     println!("{}, fsync on; {} rows of each kind", postgres.version().await?, thousands(f64_of(rows)));
     println!("one job each {} ms: from its Enqueue's beginning to its arrival on a stream", BEAT.as_millis());

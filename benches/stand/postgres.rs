@@ -94,6 +94,24 @@ impl Postgres {
         Ok(PgConnection::connect_with(&options).await?)
     }
 
+    /// Fills 3 GB of write-ahead log and has a checkpoint set its files aside for use again, as they are on a server that has
+    /// run for a while: a new server makes each of its files by writing zeros, and whoever commits waits for it.
+    ///
+    /// Needs a `min_wal_size` of 4 GB, or the files are removed instead.
+    pub(crate) async fn age_log(&self) -> Outcome<()> {
+        let mut connection = self.connect("postgres").await?;
+        let fill =
+            "select count(pg_logical_emit_message(false, 'age', repeat('x', 1000000))) from generate_series(1, 3000)";
+        sqlx::query(fill).execute(&mut connection).await?;
+        self.checkpoint().await
+    }
+
+    /// Has the server write down now what it would have written in the middle of a measurement.
+    pub(crate) async fn checkpoint(&self) -> Outcome<()> {
+        sqlx::query("checkpoint").execute(&mut self.connect("postgres").await?).await?;
+        Ok(())
+    }
+
     /// What the server has logged so far, the measurement's own lines left out.
     pub(crate) fn log(&self) -> Outcome<Vec<String>> {
         let log = fs::read(self.directory.path().join("server.log"))?;

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use clap::{ArgMatches, Command};
 
 use super::{Exit, exit, options, print};
-use crate::config::{Chosen, Config, reference};
+use crate::{
+    app::database::examiner,
+    config::{Chosen, Config, reference},
+};
 
 /// The command.
 pub(super) fn command() -> Command {
@@ -28,7 +31,14 @@ pub(super) fn run(matches: &ArgMatches) -> Exit {
     match matches.subcommand() {
         Some(("docs", _)) => print(&reference()),
         Some((command, matches)) => match Config::load(&options::sources(matches)) {
-            Ok((_, chosen)) if command == "check" => print(&fine(&chosen)),
+            Ok((config, chosen)) if command == "check" => match examiner(&config) {
+                // what its driver does not take would end the broker at its start
+                Err(error) => {
+                    exit::note(&format_args!("leasehold: database_url: {error}"));
+                    Exit::BadConfiguration
+                }
+                Ok(_) => print(&fine(&chosen)),
+            },
             Ok((_, chosen)) => print(&table(&chosen)),
             Err(faults) => {
                 exit::note(&format_args!("leasehold: {faults}"));

@@ -3,14 +3,14 @@
 use clap::{Args, Subcommand};
 use prost_types::Timestamp;
 use serde::Serialize;
-use tonic::Status;
 
 use super::{
     Exit,
     broker::{Failed, Target},
     flag,
-    output::{Output, job, progress::Progress, queue},
+    output::{Output, job, queue},
     pages,
+    steps::Steps,
 };
 use crate::v1::{
     DeadFilter, DeadJobsOfQueue, ListDeadJobsRequest, RedriveDeadJobsRequest, redrive_dead_jobs_request::Which,
@@ -161,12 +161,6 @@ impl List {
     }
 }
 
-/// Why it ended early, and what was done by then.
-fn after(status: Status, redriven: u64) -> Failed {
-    let failed = Failed::from(status);
-    if redriven == 0 { failed } else { failed.after(&format!("{redriven} jobs were redriven")) }
-}
-
 impl Redrive {
     async fn run(self) -> Result<Exit, Failed> {
         let broker = self.target.connect().await?;
@@ -183,15 +177,14 @@ impl Redrive {
             rate: self.rate,
             dry_run: self.dry_run,
         };
-        let progress = Progress::new(None, "jobs redriven");
         let (mut redriven, mut done, mut would) = (0, false, None);
-        let mut frames = broker.admin().redrive_dead_jobs(broker.stream(request)).await?.into_inner();
-        while let Some(frame) = frames.message().await.map_err(|status| after(status, redriven))? {
+        let frames = broker.admin().redrive_dead_jobs(broker.stream(request)).await?.into_inner();
+        let mut steps = Steps::of(frames, "redriven", "jobs redriven")?;
+        while let Some(frame) = steps.next(|frame| frame.redriven).await? {
             (redriven, done) = (frame.redriven, frame.done);
             would = frame.would_redrive.or(would);
-            progress.at(redriven);
         }
-        drop(progress);
+        drop(steps);
         match (self.dry_run.then(|| would.unwrap_or_default()), self.output.json) {
             (Some(count), true) => {
                 Output::object(&WouldRedriveJson { would_redrive: count.value, at_least: count.at_least })?;

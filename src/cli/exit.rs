@@ -27,10 +27,12 @@ pub enum Exit {
     Unknown,
     /// Not allowed for who calls.
     Forbidden,
+    /// A signal ended it before its end; stderr says what was done by then.
+    Interrupted,
 }
 
 /// Every way to end: its number and what it means. 64 and up as in sysexits.h.
-pub(super) const ALL: [(Exit, u8, &str); 11] = [
+pub(super) const ALL: [(Exit, u8, &str); 12] = [
     (Exit::Ok, 0, "all is well"),
     (Exit::Failure, 1, "failure"),
     (Exit::BadConfiguration, 64, "bad command line or configuration, or nobody there to confirm"),
@@ -50,12 +52,13 @@ pub(super) const ALL: [(Exit, u8, &str); 11] = [
     (Exit::TryLater, 75, "refused for the moment, such as a full queue: try again later"),
     (Exit::Unknown, 76, "no answer came, so it may have happened"),
     (Exit::Forbidden, 77, "not allowed"),
+    (Exit::Interrupted, 130, "a signal ended it early; what was done by then is said"),
 ];
 
 /// For `--help`.
 pub(super) const HELP: &str = "Exit codes: 0 all is well, 1 failure, 64 bad command line or configuration, 65 refused as \
 malformed, 66 no such queue or job, 69 something needed cannot be reached, 70 a bug of the broker, 73 refused as things stand, \
-75 refused for the moment, 76 no answer came, 77 not allowed";
+75 refused for the moment, 76 no answer came, 77 not allowed, 130 ended early by a signal";
 
 impl Exit {
     /// Its number.

@@ -29,6 +29,7 @@ mod remote;
 mod serve;
 mod settle;
 mod signals;
+mod steps;
 
 use std::io::Write as _;
 

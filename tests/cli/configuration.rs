@@ -40,6 +40,15 @@ fn a_configuration_is_checked_without_a_database() {
 }
 
 #[test]
+fn a_url_that_the_driver_does_not_take_is_a_fault_and_is_not_shown() {
+    for url in ["postgres://u:hunter2@db:port/app", "mysql://u:hunter2@db:port/app"] {
+        let (code, said) = run(&["config", "check"], &[("LEASEHOLD_DATABASE_URL", url)]);
+        assert_eq!(code, Some(64), "{said}");
+        assert!(said.contains("database_url:") && !said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
 fn every_option_is_printed_with_its_origin_and_no_secret() {
     let (code, table) = printed(&["config", "print", "--database-schema", "jobs"]);
     assert_eq!(code, Some(0), "{table}");

@@ -7,6 +7,7 @@ mod enqueue;
 mod exec;
 mod exits;
 mod help;
+mod interrupted;
 mod kills;
 mod metrics;
 mod shell;

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     thread::JoinHandle,
 };
 
@@ -70,17 +70,17 @@ impl Shell {
         Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
+    /// Starts a command that goes on and gets this on its stdin, which stays open.
+    pub(super) fn start_fed(&self, arguments: &[&str], stdin: &[u8]) -> (Running, ChildStdin) {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("the program starts");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        pipe.write_all(stdin).expect("it reads");
+        (Running::of(child), pipe)
+    }
+
     /// Starts a command that goes on.
     pub(super) fn start(&self, arguments: &[&str]) -> Running {
-        let mut child = self.command(arguments).spawn().expect("the program starts");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut pipe = child.stderr.take().expect("a pipe");
-        let stderr = std::thread::spawn(move || {
-            let mut said = Vec::new();
-            pipe.read_to_end(&mut said).expect("a readable pipe");
-            said
-        });
-        Running { child, stdout, stderr: Some(stderr) }
+        Running::of(self.command(arguments).spawn().expect("the program starts"))
     }
 }
 
@@ -92,6 +92,17 @@ pub(super) struct Running {
 }
 
 impl Running {
+    fn of(mut child: Child) -> Self {
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut pipe = child.stderr.take().expect("a pipe");
+        let stderr = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            pipe.read_to_end(&mut said).expect("a readable pipe");
+            said
+        });
+        Self { child, stdout, stderr: Some(stderr) }
+    }
+
     /// The next line of its stdout; nothing at the end.
     pub(super) fn line(&mut self) -> Option<String> {
         let mut line = String::new();

@@ -18,6 +18,7 @@ use super::{
     exit::note,
     flag,
     output::{Output, progress::Progress},
+    signals::Signals,
 };
 use crate::v1::{NewJob, new_job::Start};
 
@@ -137,20 +138,31 @@ impl Enqueue {
     }
 
     async fn all_lines(&self, sender: &Sender) -> Result<Exit, Failed> {
+        let mut signals = Signals::listen()?;
         let mut lines = Lines::read()?;
         let progress = Progress::new(lines.bytes(), if lines.bytes().is_some() { "bytes" } else { "jobs" });
         let (mut jobs, mut bytes, mut duplicates) = (0_u64, 0_u64, 0_u64);
         loop {
-            let batch = lines.batch(usize::from(self.batch)).await;
+            let batch = tokio::select! {
+                batch = lines.batch(usize::from(self.batch)) => batch,
+                signal = signals.next() => Err(Failed::new(Exit::Interrupted, format!("ended by {signal}"))),
+            };
             let batch = batch.map_err(|failed| failed.after(&stored_so_far(jobs)))?;
             if batch.is_empty() {
                 break;
             }
-            let first = jobs + 1;
+            let (first, last) = (jobs + 1, jobs + batch.len() as u64);
             bytes += batch.iter().map(|line| line.0.len() as u64 + 1).sum::<u64>();
             let new =
                 (first..).zip(batch).map(|(n, Line(payload))| self.job.job(&self.queue, payload, Some(n))).collect();
-            let stored = sender.send(new).await.map_err(|failed| failed.after(&stored_so_far(jobs)))?;
+            let stored = tokio::select! {
+                stored = sender.send(new) => stored,
+                signal = signals.next() => Err(Failed::new(
+                    Exit::Interrupted,
+                    format!("ended by {signal} while a call was under way: lines {first} to {last} may be stored as well"),
+                )),
+            };
+            let stored = stored.map_err(|failed| failed.after(&stored_so_far(jobs)))?;
             jobs += stored.len() as u64;
             duplicates += stored.iter().filter(|job| job.duplicate).count() as u64;
             progress.at(if lines.bytes().is_some() { bytes } else { jobs });

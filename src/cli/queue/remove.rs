@@ -3,14 +3,14 @@
 use clap::{Args, ValueEnum};
 use prost_types::Timestamp;
 use serde::Serialize;
-use tonic::Status;
 
 use crate::{
     cli::{
         Exit,
         broker::{Broker, Failed, Target},
         flag,
-        output::{Output, confirm::Confirm, progress::Progress, queue},
+        output::{Output, confirm::Confirm, queue},
+        steps::Steps,
     },
     v1::{Count, DeleteQueueRequest, JobState, PurgeQueueRequest},
 };
@@ -108,14 +108,13 @@ impl Purge {
             let count = queue::count(Some(&self.count(&broker).await?));
             self.confirm.ask(&format!("Remove {count} jobs of queue {}", self.queue))?;
         }
-        let progress = Progress::new(None, "jobs removed");
         let (mut removed, mut done) = (0, false);
-        let mut frames = broker.admin().purge_queue(broker.stream(self.request(false))).await?.into_inner();
-        while let Some(frame) = frames.message().await.map_err(|status| after(status, removed))? {
+        let frames = broker.admin().purge_queue(broker.stream(self.request(false))).await?.into_inner();
+        let mut steps = Steps::of(frames, "removed", "jobs removed")?;
+        while let Some(frame) = steps.next(|frame| frame.removed).await? {
             (removed, done) = (frame.removed, frame.done);
-            progress.at(removed);
         }
-        drop(progress);
+        drop(steps);
         end(self.output, &self.queue, removed, done)
     }
 
@@ -144,23 +143,16 @@ impl Delete {
         let broker = self.target.connect().await?;
         let what = if self.purge { " and all its jobs" } else { " and its dead jobs" };
         self.confirm.ask(&format!("Delete queue {}{what}", self.queue))?;
-        let progress = Progress::new(None, "jobs removed");
         let (mut removed, mut done) = (0, false);
         let request = DeleteQueueRequest { queue: self.queue.clone(), purge: self.purge };
-        let mut frames = broker.admin().delete_queue(broker.stream(request)).await?.into_inner();
-        while let Some(frame) = frames.message().await.map_err(|status| after(status, removed))? {
+        let frames = broker.admin().delete_queue(broker.stream(request)).await?.into_inner();
+        let mut steps = Steps::of(frames, "removed", "jobs removed")?;
+        while let Some(frame) = steps.next(|frame| frame.removed).await? {
             (removed, done) = (frame.removed, frame.done);
-            progress.at(removed);
         }
-        drop(progress);
+        drop(steps);
         end(self.output, &self.queue, removed, done)
     }
-}
-
-/// Why it ended early, and what was done by then.
-fn after(status: Status, removed: u64) -> Failed {
-    let failed = Failed::from(status);
-    if removed == 0 { failed } else { failed.after(&format!("{removed} jobs were removed")) }
 }
 
 /// Prints what was removed. A stream that ends before its last frame has not done all.

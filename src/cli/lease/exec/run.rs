@@ -1,6 +1,11 @@
 //! One job: its command, and its lease, which is extended meanwhile.
 
-use std::{collections::BTreeMap, process::ExitStatus, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    process::ExitStatus,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::{
     sync::watch,
@@ -46,6 +51,9 @@ impl Held {
         broker: Broker,
         mut stop: watch::Receiver<Option<Stop>>,
     ) -> (Self, Verdict) {
+        if self.seems_over() && !self.is_still_held(&broker).await {
+            return (self, Verdict::Lost);
+        }
         let mut process = match Process::start(&plan, self.job.payload.clone(), self.variables(&plan)) {
             Ok(process) => process,
             Err(error) => {
@@ -67,6 +75,32 @@ impl Held {
             Ok(Err(error)) => Verdict::Retry(format!("the command could not be waited for: {error}")),
         };
         (self, verdict)
+    }
+
+    /// Whether the lease has ended by this machine's clock, as it has where the job lay unread while this process stood still. Clocks
+    /// differ, so it is a reason to ask and no more.
+    fn seems_over(&self) -> bool {
+        let until = self.job.lease_expires_at.and_then(|until| SystemTime::try_from(until).ok());
+        until.is_some_and(|until| until <= SystemTime::now())
+    }
+
+    /// Asks for more time, once; where nobody answers, what was said when the job came holds.
+    async fn is_still_held(&mut self, broker: &Broker) -> bool {
+        let asked = Instant::now();
+        let request = ExtendRequest { lease_tokens: vec![self.job.lease_token.clone()], lease_duration: None };
+        let mut client = broker.queue();
+        let Ok(Ok(answer)) = timeout_at(self.until, client.extend(broker.call(request))).await else {
+            return Instant::now() < self.until;
+        };
+        let Some(result) = answer.into_inner().results.into_iter().next() else { return true };
+        match result.status() {
+            SettleStatus::Ok => {
+                self.until = asked + result.lease_remaining.and_then(|left| left.try_into().ok()).unwrap_or(UNSAID);
+                true
+            }
+            SettleStatus::Busy | SettleStatus::Unspecified => true,
+            SettleStatus::Gone | SettleStatus::LeaseLost | SettleStatus::InvalidToken => false,
+        }
     }
 
     /// Stops the command. A lease that is not lost is still needed until then, to say what became of the job.
