@@ -81,7 +81,7 @@ def retried(history):
     failed = Counter()
     for operation in history.operations.values():
         if operation.outcome != "ok":
-            silent = "not sent: connection refused" if "refused" in operation.why else "no answer"
+            silent = "not sent: could not connect" if "failed to connect" in operation.why else "no answer"
             told = {"fail": "not-applied", "info": "unknown"}[operation.outcome] if operation.told else silent
             failed[operation.rpc, operation.code or "no answer", told] += 1
     return failed
