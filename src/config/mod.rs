@@ -14,6 +14,7 @@ mod layers;
 mod reference;
 mod rules;
 pub mod sections;
+mod url_file;
 mod values;
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -128,8 +129,12 @@ impl Config {
         }
         layers.add_environment(&sources.environment);
         layers.add_flags(&sources.flags);
+        let mut broker = Broker::read(&mut layers);
+        if let Some(database) = broker.database_url_file.as_deref().and_then(|path| url_file::read(path, &mut layers)) {
+            broker.database_url = database;
+        }
         let config = Self {
-            broker: Broker::read(&mut layers),
+            broker,
             callers: Callers::read(&mut layers),
             budgets: budget::read(&mut layers),
             lanes: Lanes::read(&mut layers),

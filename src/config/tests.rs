@@ -1,5 +1,6 @@
 use std::{io::Write as _, time::Duration};
 
+use secrecy::ExposeSecret as _;
 use tempfile::NamedTempFile;
 
 use super::{
@@ -121,6 +122,43 @@ fn a_file_that_is_missing_is_a_fault_of_who_named_it() {
     let missing = Sources { file: Some("/nonexistent/leasehold.toml".into()), ..Sources::default() };
     let text = Config::load(&missing).expect_err("no such file").to_string();
     assert!(text.contains("--config: /nonexistent/leasehold.toml cannot be read"), "{text}");
+}
+
+#[test]
+fn the_database_url_may_stand_in_a_file_of_its_own() {
+    let secret = file("  postgres://u:hunter2@db/app\n");
+    let path = secret.path().to_str().expect("UTF-8");
+    let config = load("", &[("LEASEHOLD_DATABASE_URL_FILE", path)], &[]).expect("all fine");
+    assert!(
+        matches!(config.broker.database_url, Database::Postgres(url) if url.expose_secret() == "postgres://u:hunter2@db/app")
+    );
+}
+
+#[test]
+fn a_file_with_the_database_url_that_is_missing_long_or_no_url_is_named_and_not_quoted() {
+    let long = "x".repeat(20_000);
+    for (content, rule) in [
+        ("hunter2", "what it holds must begin with postgres://"),
+        (&long, "more than 16384 bytes"),
+        ("", "what it holds must"),
+    ] {
+        let secret = file(content);
+        let path = secret.path().to_str().expect("UTF-8");
+        let text = faults("", &[], &[("database_url_file", path)]);
+        assert!(text.contains(&format!("--database-url-file: {path}: ")) && text.contains(rule), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    let text = faults("database_url_file = '/nonexistent/url'", &[], &[]);
+    assert!(text.contains(": database_url_file: /nonexistent/url: cannot be read"), "{text}");
+}
+
+#[test]
+fn the_database_is_named_in_one_place() {
+    let secret = file("postgres://u:hunter2@db/app");
+    let path = secret.path().to_str().expect("UTF-8");
+    let text =
+        faults("", &[("LEASEHOLD_DATABASE_URL", "postgres://u@db/b"), ("LEASEHOLD_DATABASE_URL_FILE", path)], &[]);
+    assert!(text.contains("LEASEHOLD_DATABASE_URL and LEASEHOLD_DATABASE_URL_FILE: only one of the two"), "{text}");
 }
 
 #[test]

@@ -18,8 +18,7 @@ fn dead(shell: &Shell) -> usize {
 #[test]
 fn a_redrive_that_is_interrupted_says_how_many_jobs_it_redrove() {
     let (_broker, shell) = broker();
-    let lines: String = (0..60).map(|n| format!("{n}\n")).collect();
-    shell.feed(&["enqueue", "work", "--quiet"], lines.as_bytes()).ok();
+    shell.feed(&["enqueue", "work", "--quiet"], "job\n".repeat(60).as_bytes()).ok();
     shell.run(&["lease", "work", "--exec", "exit 65", "--parallel", "10", "--quiet"]).ok();
     assert_eq!(dead(&shell), 60);
     let redrive = shell.start(&["dead", "redrive", "work", "--rate", "5"]);

@@ -28,7 +28,7 @@ pub use self::{
     part::Part,
     size::Size,
     span::Span,
-    text::{Folder, Label},
+    text::{Folder, Label, Path},
     whole::Whole,
 };
 

@@ -35,6 +35,26 @@ impl Kind for Label {
     }
 }
 
+/// A file that is read; relative ones begin where the program was started.
+#[derive(Debug, Clone, Copy)]
+pub struct Path;
+
+impl Kind for Path {
+    type Value = PathBuf;
+
+    fn parse(&self, given: &Given) -> Result<PathBuf, String> {
+        Folder("").parse(given)
+    }
+
+    fn default(&self) -> PathBuf {
+        PathBuf::new()
+    }
+
+    fn description(&self) -> Description {
+        Description { placeholder: "FILE", ..Folder("").description() }
+    }
+}
+
 /// A directory; relative ones begin where the program was started.
 #[derive(Debug, Clone, Copy)]
 pub struct Folder(pub &'static str);

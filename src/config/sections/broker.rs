@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use crate::config::{
     declared::section,
-    kind::{Address, Choice, Database, DatabaseUrl, Folder, Identifier, Label, Optional, Switch},
+    kind::{Address, Choice, Database, DatabaseUrl, Folder, Identifier, Label, Optional, Path, Switch},
 };
 
 /// How log lines are written.
@@ -44,6 +44,9 @@ section! {
     Broker as "" {
         /// The database that keeps the jobs. Without a URL it is the embedded one, `leasehold.db` in the data directory.
         database_url: Database = DatabaseUrl;
+        /// A file that holds the database's URL, in place of `database_url`, such as a mounted secret. It is read once, at the
+        /// start; white space around the URL does not matter.
+        database_url_file: Option<PathBuf> = Optional(Path);
         /// PostgreSQL's schema of the broker's tables and functions. Brokers of different schemas in one database know nothing of
         /// each other.
         database_schema: String = Identifier("leasehold");
