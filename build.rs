@@ -8,6 +8,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "proto/leasehold/v1/admin.proto",
         "proto/leasehold/v1/connection.proto",
         "proto/externalscaler/externalscaler.proto",
+        "proto/leasehold/v1/reservation.proto",
+        "proto/leasehold/v1/stock_admin.proto",
     ];
     let set = protox::compile(files, ["proto"])?;
     let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);

@@ -52,6 +52,8 @@ grant usage on schema leasehold to leasehold_broker, leasehold_producer, leaseho
 -- The broker looks at the list of migrations and leaves it alone.
 grant select, insert, update, delete on all tables in schema leasehold to leasehold_broker;
 revoke insert, update, delete on leasehold.schema_migration from leasehold_broker;
+-- The ledger of stock is added to and never changed.
+revoke update, delete on leasehold.stock_ledger from leasehold_broker;
 grant usage on all sequences in schema leasehold to leasehold_broker;
 grant execute on all functions in schema leasehold to leasehold_broker;
 

@@ -188,6 +188,8 @@ fn watch(metrics: &Metrics, store: &Store, dispatch: &Dispatch, upkeep: &Upkeep,
         };
         passes().into_iter().map(reading).collect()
     });
+    let switches = store.clone();
+    metrics.watch_stock_switches(move || switches.stock_switches_in_use());
     let (store, dispatch) = (store.clone(), dispatch.clone());
     metrics.watch_lanes(move || {
         let (used, idle) = store.lanes();

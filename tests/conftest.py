@@ -226,6 +226,13 @@ def admin(broker):
 
 
 @pytest.fixture
+def stock(broker):
+    """The service of stock of that broker, on a connection of the test's own."""
+    yield broker.reservations()
+    broker.hang_up()
+
+
+@pytest.fixture
 def cluster(work):
     """A PostgreSQL of the test's own, to be killed and paused."""
     made = Cluster(needed("LEASEHOLD_TEST_POSTGRES_BIN"), work / "cluster").create().start()

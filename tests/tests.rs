@@ -11,4 +11,5 @@ mod embedded;
 mod lanes;
 mod mariadb;
 mod plans;
+mod stock;
 mod stress;

@@ -9,7 +9,7 @@ use crate::{
     dispatch::DispatchOptions,
     grpc::{ApiOptions, ServerOptions},
     http::HttpOptions,
-    store::{LaneOptions, LineOptions, StoreOptions, engine::NewQueues},
+    store::{LaneOptions, LineOptions, StockOptions, StoreOptions, engine::NewQueues},
     telemetry::Telemetry,
     upkeep::UpkeepOptions,
 };
@@ -50,6 +50,7 @@ pub(super) fn store(config: &Config, telemetry: &Telemetry) -> StoreOptions {
         metrics: Some(telemetry.metrics().clone()),
         spans: telemetry.spans().clone(),
         slow_hold: config.telemetry.slow_hold,
+        stock: StockOptions { pool: config.stock.pool, switches_at_most: config.stock.switches },
         ..StoreOptions::default()
     }
 }
@@ -81,6 +82,10 @@ pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
         arrivals_interval: upkeep.arrivals_interval,
         expiry_interval: upkeep.expiry_interval,
         pruner_interval: upkeep.prune_interval,
+        sweeper_interval: config.stock.sweeper_interval,
+        refill_interval: config.stock.refill_interval,
+        reservation_retention: config.stock.retention,
+        switch_interval: config.stock.switch_refresh,
         budget_interval: config.callers.budget_refresh,
         census_interval: config.telemetry.queues_interval,
         census_queues: config.telemetry.queues,

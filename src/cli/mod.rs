@@ -30,6 +30,7 @@ mod serve;
 mod settle;
 mod signals;
 mod steps;
+mod stock;
 
 use std::io::Write as _;
 

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{
     Exit, broker::Failed, budget::Budget, consumers::Consumers, dead::Dead, enqueue::Enqueue, holds::Holds,
-    job::JobCommand, lease::Lease, ping::Ping, queue::QueueCommand, run_to_end, settle,
+    job::JobCommand, lease::Lease, ping::Ping, queue::QueueCommand, run_to_end, settle, stock::StockCommand,
 };
 
 #[derive(Debug, Subcommand)]
@@ -28,6 +28,9 @@ pub(super) enum Remote {
     /// See dead jobs and make them live again
     #[command(subcommand)]
     Dead(Dead),
+    /// See, adjust and reserve stock
+    #[command(subcommand)]
+    Stock(StockCommand),
     /// List the streams that lease jobs, on all replicas
     Consumers(Consumers),
     /// Show which callers hold the database connections, like top
@@ -54,6 +57,7 @@ impl Remote {
             Self::Queue(queue) => queue.run().await,
             Self::Job(job) => job.run().await,
             Self::Dead(dead) => dead.run().await,
+            Self::Stock(stock) => stock.run().await,
             Self::Consumers(consumers) => consumers.run().await,
             Self::Holds(holds) => holds.run().await,
             Self::Budget(budget) => budget.run().await,

@@ -30,8 +30,8 @@ use self::{
     declared::Section,
     layers::Layers,
     sections::{
-        Broker, Callers, Lanes, Queues, RequestLimits, SamplerSection, ScalerSection, ServerSection, Streams,
-        TelemetrySection, UpkeepSection, budget,
+        Broker, Callers, Lanes, Queues, RequestLimits, SamplerSection, ScalerSection, ServerSection, StockSection,
+        Streams, TelemetrySection, UpkeepSection, budget,
     },
 };
 use crate::model::{Budget, Caller};
@@ -55,6 +55,8 @@ pub struct Config {
     pub limits: RequestLimits,
     /// Settings of queues that come into being.
     pub queues: Queues,
+    /// Stock and reservations.
+    pub stock: StockSection,
     /// The broker's own work.
     pub upkeep: UpkeepSection,
     /// The look at the database's connections.
@@ -100,6 +102,7 @@ impl Config {
             about::<ServerSection>(),
             about::<RequestLimits>(),
             about::<Queues>(),
+            about::<StockSection>(),
             about::<UpkeepSection>(),
             about::<SamplerSection>(),
             about::<ScalerSection>(),
@@ -142,6 +145,7 @@ impl Config {
             server: ServerSection::read(&mut layers),
             limits: RequestLimits::read(&mut layers),
             queues: Queues::read(&mut layers),
+            stock: StockSection::read(&mut layers),
             upkeep: UpkeepSection::read(&mut layers),
             sampler: SamplerSection::read(&mut layers),
             scaler: ScalerSection::read(&mut layers),

@@ -93,6 +93,7 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         &["callers.names", "callers.with_text"],
         "the first, with the callers that have a section of their own, must not name more than the second allows",
     );
+    check_stock(config, layers);
     let telemetry = &config.telemetry;
     layers.require(
         telemetry.otlp_endpoint.is_none() || telemetry.flush_timeout * 2 <= config.server.drain_timeout,
@@ -103,5 +104,14 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         telemetry.batch <= telemetry.queue,
         &["telemetry.batch", "telemetry.queue"],
         "the first must not be larger than the second",
+    );
+}
+
+fn check_stock(config: &Config, layers: &mut Layers) {
+    let stock = &config.stock;
+    layers.require(
+        (stock.time_to_live_min..=stock.time_to_live_max).contains(&stock.time_to_live),
+        &["stock.time_to_live", "stock.time_to_live_min", "stock.time_to_live_max"],
+        "the first must lie between the two others",
     );
 }

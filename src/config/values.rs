@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::Config;
-use crate::model::{Backoff, Caller, Limits, QueueSettings};
+use crate::model::{Backoff, Caller, Limits, QueueSettings, StockLimits};
 
 impl Config {
     /// Bounds on what one request may hold.
     pub fn request_limits(&self) -> Limits {
-        let limits = &self.limits;
+        let (limits, stock) = (&self.limits, &self.stock);
         Limits {
             payload_bytes: limits.payload_bytes,
             header_entries: limits.header_entries,
@@ -21,6 +21,15 @@ impl Config {
             lease_max: limits.lease_max,
             max_attempts: limits.max_attempts,
             error_bytes: limits.error_bytes,
+            stock: StockLimits {
+                lines: stock.lines,
+                quantity: stock.quantity,
+                jobs: stock.jobs,
+                adjustments: stock.adjustments,
+                usual_time_to_live: stock.time_to_live,
+                shortest_time_to_live: stock.time_to_live_min,
+                longest_time_to_live: stock.time_to_live_max,
+            },
         }
     }
 

@@ -12,6 +12,7 @@ mod health;
 mod layers;
 mod preface;
 mod queue;
+mod reservation;
 mod scaler;
 mod server;
 mod status;
@@ -45,7 +46,8 @@ use crate::{
     telemetry::{Metrics, Spans},
     v1::{
         self, connection_service_server::ConnectionServiceServer, queue_admin_service_server::QueueAdminServiceServer,
-        queue_service_server::QueueServiceServer,
+        queue_service_server::QueueServiceServer, reservation_service_server::ReservationServiceServer,
+        stock_admin_service_server::StockAdminServiceServer,
     },
 };
 
@@ -109,11 +111,15 @@ impl Api {
         let admin = admin::AdminApi::new(store.clone(), dispatch.clone(), &options);
         let connections = connections::ConnectionsApi::new(store.clone(), observer, &options.replica, options.watchers);
         let scaler = scaler::ScalerApi::new(store.clone(), &options);
+        let reservations = reservation::ReservationApi::new(store.clone(), dispatch.clone(), options.limits.clone());
+        let stock = reservation::StockAdminApi::new(store.clone());
         let queue = queue::QueueApi::new(store, dispatch, options.limits, options.metrics.clone());
         let routes = Routes::new(QueueServiceServer::new(queue).max_decoding_message_size(options.request_bytes))
             .add_service(QueueAdminServiceServer::new(admin).max_decoding_message_size(options.request_bytes))
             .add_service(ConnectionServiceServer::new(connections).max_decoding_message_size(options.request_bytes))
             .add_service(ExternalScalerServer::new(scaler).max_decoding_message_size(options.request_bytes))
+            .add_service(ReservationServiceServer::new(reservations).max_decoding_message_size(options.request_bytes))
+            .add_service(StockAdminServiceServer::new(stock).max_decoding_message_size(options.request_bytes))
             .add_service(health)
             .add_service(reflection().build_v1().expect("the descriptor set that is compiled in is whole"))
             .add_service(reflection().build_v1alpha().expect("the descriptor set that is compiled in is whole"))

@@ -6,20 +6,29 @@
 use std::{collections::HashMap, fmt::Write, time::Instant};
 
 use http::{HeaderMap, HeaderValue};
+use prost::Message as _;
 use tonic::{
     Code, Status,
     metadata::{MetadataMap, MetadataValue},
 };
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::layers::RequestId;
-use crate::model::{Failure, Reason};
+use super::{convert, layers::RequestId};
+use crate::{
+    model::{Failure, Reason, Shortage},
+    v1,
+};
 
 /// Name of the trailer that says whether anything happened.
 pub(super) const OUTCOME: &str = "leasehold-outcome";
 
 /// The domain of every reason.
 pub(super) const DOMAIN: &str = "leasehold";
+
+/// Bytes of the stocks that a status names as sold out: a key may have 400, and a cart a hundred.
+const SHORTAGE_BYTES: usize = 2_000;
+/// Stocks that the precondition names too.
+const SHORTAGES_AS_PRECONDITIONS: usize = 2;
 
 /// Faults that the text names; all of them are in the details. Some clients refuse headers past 8 KiB.
 const FAULTS_IN_TEXT: usize = 3;
@@ -44,6 +53,15 @@ pub(super) fn of(failure: &Failure, id: RequestId, deadline: Option<Instant>) ->
         Reason::NotFound => {
             details.set_resource_info(failure.kind.unwrap_or("queue"), subject, "", failure.message.as_str());
         }
+        Reason::SoldOut => {
+            for short in shortages(failure).iter().take(SHORTAGES_AS_PRECONDITIONS) {
+                let why = format!("{} units wanted, {} free", short.requested, short.available);
+                details.add_precondition_failure_violation("STOCK", short.key.to_string(), why);
+            }
+        }
+        Reason::ReservationEnded => {
+            details.add_precondition_failure_violation("HELD", subject, failure.message.as_str());
+        }
         Reason::QueueNotEmpty => {
             details.add_precondition_failure_violation("QUEUE_EMPTY", subject, failure.message.as_str());
         }
@@ -61,7 +79,35 @@ pub(super) fn of(failure: &Failure, id: RequestId, deadline: Option<Instant>) ->
     }
     let mut trailers = MetadataMap::new();
     trailers.insert(OUTCOME, MetadataValue::from_static(failure.outcome.as_str()));
-    Status::with_error_details_and_metadata(code(reason, deadline), text(failure, id), details, trailers)
+    let status = Status::with_error_details_and_metadata(code(reason, deadline), text(failure, id), details, trailers);
+    if shortages(failure).is_empty() { status } else { with_detail(status, &sold_out(failure)) }
+}
+
+fn shortages(failure: &Failure) -> &[Shortage] {
+    failure.sold_out.as_ref().map_or(&[], |sold_out| &sold_out.shortages)
+}
+
+/// Of which stocks too little is free, as many as fit; at least one.
+fn sold_out(failure: &Failure) -> v1::SoldOut {
+    let mut bytes = 0;
+    let fitting = shortages(failure).iter().take_while(|short| {
+        let fits = bytes < SHORTAGE_BYTES;
+        bytes += short.key.item.as_str().len() + short.key.location.as_str().len() + 16;
+        fits
+    });
+    v1::SoldOut { lines: fitting.map(convert::short_shown).collect() }
+}
+
+/// The same with a message of our own contract among its details, in the place that the standard ones leave for such.
+fn with_detail(status: Status, detail: &v1::SoldOut) -> Status {
+    let Ok(mut details) = tonic_types::Status::decode(status.details()) else { return status };
+    let detail = prost_types::Any {
+        type_url: "type.googleapis.com/leasehold.v1.SoldOut".to_owned(),
+        value: detail.encode_to_vec(),
+    };
+    details.details.push(detail);
+    let details = details.encode_to_vec().into();
+    Status::with_details_and_metadata(status.code(), status.message(), details, status.metadata().clone())
 }
 
 /// The failure of call `id` as the trailers of an answer that has begun.
@@ -81,7 +127,9 @@ fn code(reason: Reason, deadline: Option<Instant>) -> Code {
         Reason::Unimplemented => Code::Unimplemented,
         Reason::KeyReused => Code::AlreadyExists,
         Reason::CallerBudget | Reason::StreamLimit | Reason::QueueFull => Code::ResourceExhausted,
-        Reason::QueueNotEmpty | Reason::WrongState => Code::FailedPrecondition,
+        Reason::SoldOut | Reason::ReservationEnded | Reason::QueueNotEmpty | Reason::WrongState => {
+            Code::FailedPrecondition
+        }
         Reason::Conflict => Code::Aborted,
         Reason::Deadline => Code::DeadlineExceeded,
         Reason::OutcomeUnknown if deadline.is_some_and(|deadline| deadline <= Instant::now()) => Code::DeadlineExceeded,
@@ -114,7 +162,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::{Invalid, Outcome};
+    use crate::model::{Invalid, Outcome, StockKey};
 
     fn made(failure: &Failure) -> Status {
         of(failure, RequestId::draw(), None)
@@ -188,6 +236,26 @@ mod tests {
         let field = format!("jobs[999].headers[\"{}\"]", "k".repeat(64));
         let faults = vec![Invalid::new(field, "keys must be 1 to 128 printable ASCII characters"); 20];
         let answer = made(&Failure::invalid(faults)).into_http::<tonic::body::Body>();
+        let bytes: usize = answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
+        assert!(bytes < 8 << 10, "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_cart_that_is_sold_out_says_of_what_in_a_detail_of_its_own_and_still_fits() {
+        let short = |n: usize| Shortage {
+            key: StockKey::parse("key", &format!("{n}{}", "i".repeat(198)), &"l".repeat(200)).expect("a key"),
+            requested: u64::MAX,
+            available: 3,
+        };
+        let status = made(&Failure::sold_out((0..100).map(short).collect()));
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        assert!(status.get_details_precondition_failure().is_some() && status.get_details_error_info().is_some());
+        let details = tonic_types::Status::decode(status.details()).expect("details");
+        let last = details.details.last().expect("a detail");
+        assert_eq!(last.type_url, "type.googleapis.com/leasehold.v1.SoldOut");
+        let sold_out = v1::SoldOut::decode(&last.value[..]).expect("what is sold out");
+        assert_eq!((sold_out.lines.len(), sold_out.lines[0].requested, sold_out.lines[0].available), (5, u32::MAX, 3));
+        let answer = status.into_http::<tonic::body::Body>();
         let bytes: usize = answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
         assert!(bytes < 8 << 10, "{bytes} bytes");
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{Invalid, JobId};
+use super::{Invalid, JobId, StockKey};
 
 /// Whether anything happened. There is no third kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,12 @@ pub enum Reason {
     StreamLimit,
     /// The queue holds as much as it may.
     QueueFull,
-    /// The queue takes no jobs: switched off by an operator, or about to be deleted.
+    /// The queue takes no jobs, or the items no reservations: switched off by an operator, or about to be deleted.
     Disabled,
+    /// Too little stock is free.
+    SoldOut,
+    /// The reservation ended, and not as it was to.
+    ReservationEnded,
     /// A queue that is to be deleted has live jobs.
     QueueNotEmpty,
     /// The job, or its queue, is not in a state in which that can be done.
@@ -64,7 +68,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason there is.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::InvalidField,
         Self::NotFound,
         Self::Unimplemented,
@@ -73,6 +77,8 @@ impl Reason {
         Self::StreamLimit,
         Self::QueueFull,
         Self::Disabled,
+        Self::SoldOut,
+        Self::ReservationEnded,
         Self::QueueNotEmpty,
         Self::WrongState,
         Self::Overloaded,
@@ -95,6 +101,8 @@ impl Reason {
             Self::StreamLimit => "STREAM_LIMIT",
             Self::QueueFull => "QUEUE_FULL",
             Self::Disabled => "DISABLED",
+            Self::SoldOut => "SOLD_OUT",
+            Self::ReservationEnded => "RESERVATION_ENDED",
             Self::QueueNotEmpty => "QUEUE_NOT_EMPTY",
             Self::WrongState => "WRONG_STATE",
             Self::Overloaded => "OVERLOADED",
@@ -125,6 +133,26 @@ pub struct Failure {
     pub kind: Option<&'static str>,
     /// When another try makes sense, where it does.
     pub retry_after: Option<Duration>,
+    /// Of what too little is free, for [`Reason::SoldOut`].
+    pub sold_out: Option<Box<SoldOut>>,
+}
+
+/// Stocks of which too little was free. Apart from [`Failure`], which every call may answer with and which is to stay small.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoldOut {
+    /// Which.
+    pub shortages: Vec<Shortage>,
+}
+
+/// A stock of which too little was free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortage {
+    /// Which.
+    pub key: StockKey,
+    /// Units that were wanted.
+    pub requested: u64,
+    /// Units that were free at the instant at which it was decided.
+    pub available: i64,
 }
 
 impl Failure {
@@ -146,6 +174,7 @@ impl Failure {
             subject: None,
             kind: None,
             retry_after,
+            sold_out: None,
         }
     }
 
@@ -163,6 +192,27 @@ impl Failure {
     /// A bug of ours: nobody knows what happened.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { outcome: Outcome::Unknown, ..Self::not_applied(Reason::Internal, message) }
+    }
+
+    /// Too little is free of these stocks; nothing happened.
+    pub fn sold_out(shortages: Vec<Shortage>) -> Self {
+        let shown: Vec<String> = shortages
+            .iter()
+            .take(2)
+            .map(|short| format!("{}: {} wanted, {} free", short.key, short.requested, short.available))
+            .collect();
+        let more = shortages.len().saturating_sub(shown.len());
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let message = format!("too little stock is free: {}{more}", shown.join("; "));
+        Self { sold_out: Some(Box::new(SoldOut { shortages })), ..Self::not_applied(Reason::SoldOut, message) }
+    }
+
+    /// The reservation that the failure is about, by its id or reference.
+    #[must_use]
+    pub fn about_reservation(mut self, reservation: impl fmt::Display) -> Self {
+        self.subject = Some(reservation.to_string());
+        self.kind = Some("reservation");
+        self
     }
 
     /// The job that the failure is about.

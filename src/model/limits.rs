@@ -27,6 +27,46 @@ pub struct Limits {
     pub max_attempts: u16,
     /// Bytes of a kept error text; a longer one is cut on a character boundary.
     pub error_bytes: usize,
+    /// Those of stock and reservations.
+    pub stock: StockLimits,
+}
+
+/// Bounds on calls about stock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StockLimits {
+    /// Lines of one reservation.
+    pub lines: usize,
+    /// Units of one line.
+    pub quantity: u32,
+    /// Jobs that come with a reservation, those on its expiry among them; or with its commit.
+    pub jobs: usize,
+    /// Adjustments of one call.
+    pub adjustments: usize,
+    /// How long a reservation holds its units where it does not say.
+    pub usual_time_to_live: Duration,
+    /// Shortest that it may hold them.
+    pub shortest_time_to_live: Duration,
+    /// Longest that it may hold them.
+    pub longest_time_to_live: Duration,
+}
+
+impl StockLimits {
+    /// Bytes of a reason that is kept.
+    pub const REASON_BYTES: usize = 1_024;
+}
+
+impl Default for StockLimits {
+    fn default() -> Self {
+        Self {
+            lines: 100,
+            quantity: 1_000_000,
+            jobs: 100,
+            adjustments: 1_000,
+            usual_time_to_live: Duration::from_mins(15),
+            shortest_time_to_live: Duration::from_secs(1),
+            longest_time_to_live: Duration::from_hours(24),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -43,6 +83,7 @@ impl Default for Limits {
             lease_max: Duration::from_secs(12 * 3_600),
             max_attempts: 1_000,
             error_bytes: 4 << 10,
+            stock: StockLimits::default(),
         }
     }
 }

@@ -15,8 +15,10 @@ mod inspecting;
 mod linking;
 mod observing;
 mod purging;
+mod reserving;
 mod settling;
 mod steering;
+mod stocking;
 
 use std::time::Duration;
 
@@ -37,8 +39,13 @@ pub use self::{
         TableRow,
     },
     purging::{PurgeCount, PurgePlace, PurgeStep, Purged, Purging},
+    reserving::{Cart, End, Ended, ReservationRef, ReservationRow, Reserved, Reserving, ShortLine, Swept},
     settling::{AckedRow, ExtendRow, ExtendedRow, Held, LeaseRef, LeaseState, NackRow, NackedRow, Settling},
     steering::{Cancelled, CancelledJobs, DeadJobs, RedriveStep, Redriven, RunNow, Steering},
+    stocking::{
+        AdjustCall, Adjusted, LedgerRow, Refilled, StockDifference, StockFigure, StockRow, StockSwitch, Stocking,
+        SwitchSet, Verified, VerifyWalk,
+    },
 };
 use super::error::EngineError;
 use crate::model::{
@@ -99,6 +106,8 @@ pub trait Session:
     + Attending
     + Observing
     + Budgeting
+    + Stocking
+    + Reserving
     + Linking
 {
 }
@@ -115,6 +124,8 @@ impl<T> Session for T where
         + Attending
         + Observing
         + Budgeting
+        + Stocking
+        + Reserving
         + Linking
 {
 }

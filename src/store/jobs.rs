@@ -132,18 +132,18 @@ impl Store {
 }
 
 /// Tries again after busy rows, for as long as it may.
-struct Again {
+pub(super) struct Again {
     give_up: Instant,
     tried: usize,
 }
 
 impl Again {
-    fn new(call: &Call, busy_for: Duration) -> Self {
+    pub(super) fn new(call: &Call, busy_for: Duration) -> Self {
         Self { give_up: call.deadline.min(Instant::now() + busy_for), tried: 0 }
     }
 
     /// Waits; false where it has waited enough.
-    async fn pause(&mut self) -> bool {
+    pub(super) async fn pause(&mut self) -> bool {
         let pause = BUSY_PAUSES[self.tried.min(BUSY_PAUSES.len() - 1)];
         self.tried += 1;
         if Instant::now() + pause >= self.give_up {

@@ -34,13 +34,17 @@ mod queues;
 mod rates;
 mod readings;
 mod request;
+mod reservations;
 mod retry;
 pub mod schema;
 mod settings;
 mod settle;
+mod shadows;
 mod socket;
 pub mod sqlite;
 mod statement;
+mod stocks;
+mod switches;
 mod wakes;
 
 use std::{
@@ -64,6 +68,9 @@ use self::{
     ledger::Ledger,
     queues::Queues,
     request::Request,
+    shadows::Differences,
+    stocks::Refills,
+    switches::Switches,
     wakes::Notifier,
 };
 pub use self::{
@@ -74,6 +81,9 @@ pub use self::{
     line::LineOptions,
     purging::{Deletion, Progress, Purge},
     rates::Totals,
+    reservations::{NewReservation, Reservation},
+    shadows::{Expected, Mirrored},
+    stocks::{Adjustments, NewAdjustments, StockOptions},
 };
 use crate::{
     model::{Budget, Caller, Failure, NackAction, NewJob, QueueId, QueueName, Reason, ReplicaId},
@@ -119,6 +129,8 @@ pub struct StoreOptions {
     pub spans: Spans,
     /// A lane that is held for longer is told of in the log.
     pub slow_hold: Duration,
+    /// How stock is kept.
+    pub stock: StockOptions,
 }
 
 impl Default for StoreOptions {
@@ -142,6 +154,7 @@ impl Default for StoreOptions {
             metrics: None,
             spans: Spans::default(),
             slow_hold: Duration::from_secs(1),
+            stock: StockOptions::default(),
         }
     }
 }
@@ -177,6 +190,9 @@ struct Inner {
     queues: Queues,
     backlogs: Backlogs,
     budgets: Budgets,
+    switches: Switches,
+    refills: Refills,
+    differences: Differences,
     floors: Floors,
     notifier: Notifier,
     replica: ReplicaId,
@@ -210,6 +226,9 @@ impl Store {
             queues,
             backlogs: Backlogs::default(),
             budgets,
+            switches: Switches::default(),
+            refills: Refills::default(),
+            differences: Differences::default(),
             floors: Floors::default(),
             notifier,
             replica,

@@ -177,7 +177,7 @@ impl Queued for Request {
             Self::Nack(ask) => ask.bytes,
             Self::Extend(ask) => ask.bytes,
             Self::GiveBack(ask) => ask.bytes,
-            Self::Single(_) => 1_024,
+            Self::Single(single) => single.statement.bytes,
         }
     }
 

@@ -42,8 +42,12 @@ pub mod key {
     pub const MESSAGE: &str = "messaging.message.id";
     /// How a lease ended.
     pub const ACTION: &str = "action";
-    /// What a claim came back with: `jobs`, `nothing` or `failure`.
+    /// What something came to, such as a claim: `jobs`, `nothing` or `failure`.
     pub const RESULT: &str = "result";
+    /// What another system answered to a reservation that is mirrored here: `held` or `sold_out`.
+    pub const EXPECTED: &str = "expected";
+    /// How a reservation ended: `committed`, `released` or `expired`.
+    pub const END: &str = "end";
     /// Which pass of upkeep.
     pub const PASS: &str = "pass";
     /// Name of a queue, or `_other` for all past the bound together.
@@ -96,6 +100,12 @@ const OPERATION_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 const CALL_SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 /// Jobs or tokens.
 const SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0];
+/// From a checkout that is done at once to one that lasts a day.
+const HOLD_SECONDS: &[f64] = &[1.0, 5.0, 15.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0];
+/// Lateness, in seconds.
+const LAG_SECONDS: &[f64] = &[0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0];
+/// Units in a pool.
+const POOL_UNITS: &[f64] = &[0.0, 10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0];
 
 macro_rules! instruments {
     ($($(#[doc = $about:literal])+ $constant:ident = $name:literal, $kind:expr, $unit:literal, [$($label:ident),*];)+) => {
@@ -210,6 +220,26 @@ instruments! {
     LIVE_ROWS = "leasehold.database.table.live_rows", Kind::Gauge, "{row}", [TABLE];
     /// Dead rows of the broker's tables that are not removed, by the database's estimate.
     DEAD_ROWS = "leasehold.database.table.dead_rows", Kind::Gauge, "{row}", [TABLE];
+
+    /// Calls of Reserve, by what they came to.
+    RESERVES = "leasehold.stock.reserves", Kind::Counter, "{call}", [RESULT];
+    /// Calls of Reserve that found too few units ready in the pools, and went on under the locks of their stock.
+    RESERVES_SLOW = "leasehold.stock.reserves.slow", Kind::Counter, "{call}", [];
+    /// Reservations that ended, by how; of the expired ones, those that the sweeper ended.
+    RESERVATIONS_ENDED = "leasehold.stock.reservations.ended", Kind::Counter, "{reservation}", [END];
+    /// For how long reservations held their units, of those that somebody ended.
+    HOLD_LENGTH = "leasehold.stock.hold_length", Kind::Histogram(HOLD_SECONDS), "s", [END];
+    /// How long after its time each reservation was ended by the sweeper.
+    SWEEP_LAG = "leasehold.stock.sweep.lag", Kind::Histogram(LAG_SECONDS), "s", [];
+    /// Units that a pool had left when it was refilled in the background.
+    POOL_DEPTH = "leasehold.stock.pool.depth", Kind::Histogram(POOL_UNITS), "{unit}", [];
+    /// Units put into pools in the background.
+    REFILLED = "leasehold.stock.pool.refilled", Kind::Counter, "{unit}", [];
+    /// Reservations that another system answered and that were mirrored here, by what it answered and whether that is what
+    /// came of it here.
+    SHADOWS = "leasehold.stock.shadow", Kind::Counter, "{call}", [EXPECTED, RESULT];
+    /// Switches that stop reservations, as this replica knows them.
+    STOCK_SWITCHES = "leasehold.stock.switches", Kind::Gauge, "{switch}", [];
 
     /// Steps of upkeep that went through.
     UPKEEP_STEPS = "leasehold.upkeep.steps", Kind::Counter, "{step}", [PASS];

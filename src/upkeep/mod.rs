@@ -11,6 +11,9 @@ mod expiry;
 mod presence;
 mod pruner;
 mod reaper;
+mod refill;
+mod sweeper;
+mod switches;
 
 use std::{
     sync::{
@@ -32,8 +35,11 @@ use self::{
     census::{Census, Readings},
     expiry::Expiry,
     presence::Present,
-    pruner::{AckedJobs, DeadJobs, IdempotencyKeys},
+    pruner::{AckedJobs, DeadJobs, EndedReservations, IdempotencyKeys},
     reaper::Reaper,
+    refill::Refill,
+    sweeper::Sweeper,
+    switches::Switches,
 };
 use crate::{dispatch::Dispatch, model::Failure, store::Store, telemetry::metrics::QueueReading};
 
@@ -48,6 +54,14 @@ pub struct UpkeepOptions {
     pub expiry_interval: Duration,
     /// Between two passes of the pruner.
     pub pruner_interval: Duration,
+    /// Between two passes of the sweeper over reservations past their time.
+    pub sweeper_interval: Duration,
+    /// Between two passes over stocks that have something to add up.
+    pub refill_interval: Duration,
+    /// How long ended reservations are kept.
+    pub reservation_retention: Duration,
+    /// Between two readings of switches that stop reservations.
+    pub switch_interval: Duration,
     /// Between two readings of callers' budgets.
     pub budget_interval: Duration,
     /// Between two measurements of queues.
@@ -71,6 +85,10 @@ impl Default for UpkeepOptions {
             arrivals_interval: Duration::from_secs(1),
             expiry_interval: Duration::from_secs(2),
             pruner_interval: Duration::from_mins(1),
+            sweeper_interval: Duration::from_secs(1),
+            refill_interval: Duration::from_secs(1),
+            reservation_retention: Duration::from_hours(30 * 24),
+            switch_interval: Duration::from_secs(5),
             budget_interval: Duration::from_secs(5),
             census_interval: Duration::from_secs(10),
             census_queues: 100,
@@ -169,6 +187,10 @@ impl Upkeep {
             upkeep.run(Arrivals::new(store.clone(), dispatch.clone()), arrivals, &options);
         }
         upkeep.run(Expiry::new(store.clone(), dispatch.clone()), options.expiry_interval, &options);
+        upkeep.run(Sweeper::new(store.clone(), dispatch.clone()), options.sweeper_interval, &options);
+        upkeep.run(Refill::new(store.clone()), options.refill_interval, &options);
+        upkeep.run(Switches::new(store.clone()), options.switch_interval, &options);
+        upkeep.run(EndedReservations::new(store.clone(), options.reservation_retention), pruner, &options);
         upkeep.run(Present::new(dispatch), options.presence_interval, &options);
         upkeep.run(DeadJobs::new(store.clone()), pruner, &options);
         upkeep.run(AckedJobs::new(store.clone()), pruner, &options);

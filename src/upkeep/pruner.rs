@@ -1,4 +1,6 @@
-//! Dead jobs, acked jobs and idempotency keys past their retention.
+//! Dead jobs, acked jobs, idempotency keys and reservations past their retention.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -87,6 +89,35 @@ impl Pass for AckedJobs {
 
     async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
         let pruned = self.store.prune_acked(self.floor, limit).await?;
+        self.floor = pruned.floor;
+        Ok(Step::of(pruned.rows, limit))
+    }
+}
+
+pub(super) struct EndedReservations {
+    store: Store,
+    retention: Duration,
+    floor: Timestamp,
+}
+
+impl EndedReservations {
+    pub(super) fn new(store: Store, retention: Duration) -> Self {
+        Self { store, retention, floor: Timestamp::BEGINNING }
+    }
+}
+
+#[async_trait]
+impl Pass for EndedReservations {
+    fn name(&self) -> &'static str {
+        "ended reservations"
+    }
+
+    fn start_over(&mut self) {
+        self.floor = Timestamp::BEGINNING;
+    }
+
+    async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
+        let pruned = self.store.prune_reservations(self.floor, self.retention, limit).await?;
         self.floor = pruned.floor;
         Ok(Step::of(pruned.rows, limit))
     }

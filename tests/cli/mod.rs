@@ -12,6 +12,7 @@ mod kills;
 mod metrics;
 mod shell;
 mod snapshot;
+mod stock;
 mod story;
 mod tables;
 mod workers;

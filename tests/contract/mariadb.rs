@@ -22,7 +22,7 @@ use super::database::{Database, Hold, migrate};
 const URL: &str = "LEASEHOLD_TEST_MARIADB_URL";
 
 /// What the cases see of the tables.
-const VIEWS: [&str; 10] = [
+const VIEWS: [&str; 12] = [
     "create view job as
      select j.id, j.queue_id, j.priority, j.available_at, j.ready_at,
          coalesce(j.position, j.id) as position, j.ordering_key, r.id is null and l.job_id is null as blocked,
@@ -41,6 +41,8 @@ const VIEWS: [&str; 10] = [
     "create view acked_job as select * from leasehold_acked_job",
     "create view cancellation as select * from leasehold_cancellation",
     "create view queue as select * from leasehold_queue",
+    "create view stock as select * from leasehold_stock",
+    "create view reservation_line as select * from leasehold_reservation_line",
     "create view replica as select * from leasehold_replica",
     "create view replica_stream as select * from leasehold_replica_stream",
     "create view replica_demand as select * from leasehold_replica_demand",

@@ -27,9 +27,12 @@ mod purge;
 mod queues;
 mod reap;
 mod redrive;
+pub(crate) mod reservations;
+mod reserved_jobs;
 mod row_locks;
 mod settle;
-mod sqlite;
+pub(crate) mod sqlite;
+pub(crate) mod stocks;
 
 /// Makes the cases of one theme tests of one engine, each on a database of its own.
 macro_rules! theme {
@@ -277,6 +280,36 @@ macro_rules! contract {
             a_budget_is_kept_as_given_and_replaced_whole
             a_removed_budget_is_gone_and_removing_it_again_says_so
             past_their_bound_only_callers_that_have_a_budget_get_another
+        );
+        theme!($engine, stocks:
+            adjustments_are_made_together_or_not_at_all
+            an_adjustment_is_made_once
+            on_hand_never_falls_below_what_is_held
+            more_units_than_there_may_be_are_refused
+            stocks_of_an_item_are_listed_by_location
+            the_ledger_says_what_happened_in_its_order
+            a_comparison_says_every_difference
+            pools_are_filled_from_what_is_free_beside_them
+            switches_are_kept_by_prefix
+        );
+        theme!($engine, reserved_jobs:
+            nothing_keeps_an_expiry_from_its_end
+            jobs_come_with_what_they_belong_to_and_once
+            a_job_that_cannot_be_stored_keeps_the_rest_from_happening
+        );
+        theme!($engine, reservations:
+            a_cart_is_held_whole_or_not_at_all
+            a_reference_is_one_reservation_whatever_became_of_it
+            quantities_larger_than_a_pool_are_held
+            what_was_given_back_can_be_held_to_the_last_unit
+            stock_that_never_was_is_sold_out
+            a_reservation_has_one_end
+            a_commit_past_its_time_counts_while_nobody_took_the_units
+            units_held_past_their_time_go_to_who_needs_them
+            an_extension_moves_the_expiry_and_never_back
+            a_sweep_ends_the_longest_overdue_and_says_how_late
+            ended_reservations_go_and_their_ledger_stays
+            a_cart_of_a_hundred_lines_is_one_act
         );
     };
 }

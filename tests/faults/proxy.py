@@ -31,13 +31,18 @@ class Cut:
     text: str
     at: str
     times: int = 1
+    # So many such statements pass before it.
+    skip: int = 0
     hits: int = 0
     hit: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
     def matches(self, statement):
-        """Whether this cut is for `statement` and not used up."""
-        return self.hits < self.times and self.text.lower() in statement.lower()
+        """Whether this cut is for `statement`, its turn has come, and it is not used up."""
+        if self.hits >= self.times or self.text.lower() not in statement.lower():
+            return False
+        self.skip -= 1
+        return self.skip < 0
 
     def count(self):
         """Notes a hit."""
@@ -66,7 +71,7 @@ class Proxy:
     """Listens on a loopback port and forwards to `upstream` (host, port)."""
 
     def __init__(self, upstream, postgres=False, seed=1):
-        self.upstream, self.postgres = upstream, postgres
+        self.upstream, self.follows = upstream, postgres
         self.link, self.cuts, self.actions = Link(), [], []
         self.random = random.Random(seed)
         self.connections = set()
@@ -107,10 +112,10 @@ class Proxy:
         self._call(self._unlisten())
         self._call(self._end_all(reset=True))
 
-    def cut(self, text, at, times=1):
+    def cut(self, text, at, times=1, skip=0):
         """Arms a cut; see `Cut`."""
-        assert self.postgres and at in ("before", "after", "half", "hold"), at
-        cut = Cut(text, at, times)
+        assert self.follows and at in ("before", "after", "half", "hold"), at
+        cut = Cut(text, at, times, skip)
         self._note("cut", {"text": text, "at": at})
         self.cuts.append(cut)
         return cut
@@ -166,9 +171,13 @@ class Proxy:
             down, _ = await self.loop.sock_accept(listener)
             down.setblocking(False)
             self.accepted += 1
-            connection = Connection(self, down)
+            connection = self.make(down)
             self.connections.add(connection)
             connection.task = self.loop.create_task(connection.run())
+
+    def make(self, down):
+        """What carries a connection that was accepted."""
+        return Connection(self, down)
 
     async def _end_all(self, reset):
         for connection in list(self.connections):
@@ -241,7 +250,7 @@ class Connection:
                 await asyncio.sleep(max(0.0, link.delay + proxy.random.uniform(-link.jitter, link.jitter)))
             if link.bytes_per_second:
                 await asyncio.sleep(len(data) / link.bytes_per_second)
-            if proxy.postgres:
+            if proxy.follows:
                 await (self._upwards if upwards else self._downwards)(data, sink)
             else:
                 await loop.sock_sendall(sink, data)

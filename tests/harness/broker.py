@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 
 from harness.cluster import PASSWORD, free_port
-from harness.stubs import admin_rpc, rpc
+from harness.stubs import admin_rpc, rpc, stock_admin_rpc, stock_rpc
 
 # Put into payloads by the tests that use it: no log line may hold it.
 PAYLOAD_MARK = "payload-marker-Kf27"
@@ -94,6 +94,14 @@ class Broker:
     def admin(self, **options):
         """The operators' service on a channel of its own."""
         return admin_rpc.QueueAdminServiceStub(self.channel(**options))
+
+    def reservations(self, **options):
+        """The service of stock on a channel of its own."""
+        return stock_rpc.ReservationServiceStub(self.channel(**options))
+
+    def stock_admin(self, **options):
+        """The operators' service of stock on a channel of its own."""
+        return stock_admin_rpc.StockAdminServiceStub(self.channel(**options))
 
     def terminate(self):
         """SIGTERM."""

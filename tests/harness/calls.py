@@ -72,7 +72,8 @@ class Failed:
         # own deadline passed as the answer came.
         status = status_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b""))
         assert status.message in ("", self.message, unquote(self.message)), (status.message, self.message)
-        for detail in status.details:
+        self.packed = list(status.details)
+        for detail in self.packed:
             info, bad, retry = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
             self.details.append(detail.type_url.rsplit(".", 1)[1])
             if detail.Unpack(info):

@@ -27,5 +27,6 @@ def _generate():
         yield importlib.import_module(f"leasehold.v1.{name}_pb2_grpc")
 
 
-NAMES = ("queue", "admin", "connection")
-pb, rpc, admin_pb, admin_rpc, connection_pb, connection_rpc = _generate()
+NAMES = ("queue", "admin", "connection", "reservation", "stock_admin")
+(pb, rpc, admin_pb, admin_rpc, connection_pb, connection_rpc, stock_pb, stock_rpc, stock_admin_pb,
+ stock_admin_rpc) = _generate()

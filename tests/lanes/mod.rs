@@ -33,3 +33,4 @@ mod outage;
 pub(crate) mod proxy;
 pub(crate) mod server;
 pub(crate) mod stage;
+mod stock;

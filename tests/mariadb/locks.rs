@@ -1,18 +1,22 @@
-//! What a claim locks: the rows that it takes, once each, and nothing beside them.
+//! What a claim and a cart lock: the rows that they take, once each, and nothing beside them.
 
 use std::time::{Duration, Instant};
 
-use leasehold::store::engine::LockWait;
+use leasehold::store::engine::{LockWait, Reserved};
 use sqlx::{AssertSqlSafe, Executor as _, MySqlConnection, Row as _};
 
 use crate::contract::{
     bench::{Bench, job},
     database::caller,
     mariadb,
+    reservations::cart,
+    stocks::{POOL, at, deliver},
 };
 
 const READY: &str = include_str!("../../src/store/mysql/sql/claim_ready.sql");
 const TAKE: &str = include_str!("../../src/store/mysql/sql/leave_ready.sql");
+const UNITS: &str = include_str!("../../src/store/mysql/sql/reserve_units.sql");
+const TAKE_UNITS: &str = include_str!("../../src/store/mysql/sql/take_units.sql");
 const GRANT: &str = include_str!("../../src/store/mysql/sql/claim_grant.sql");
 
 /// Rows that the session's open transaction has locked, as another session sees it.
@@ -86,4 +90,62 @@ async fn a_claim_locks_one_row_for_each_job_that_it_takes_and_no_gap() {
     assert_eq!(bench.claim(queue, 200).await.len(), 10);
     drop((claimer, watcher));
     db.close().await;
+}
+
+#[tokio::test]
+async fn a_cart_locks_one_row_for_each_unit_that_it_takes_and_neither_stock_nor_gap() {
+    const TAKEN: i64 = 3;
+    let db = mariadb::open().await;
+    let mut bench = Bench::on(&db).await;
+    let key = at("hat");
+    let free = i64::from(POOL);
+    deliver(&mut bench, &[(key.clone(), free)]).await;
+    let mut buyer = mariadb::session(db.name()).await;
+    let mut watcher = mariadb::session(db.name()).await;
+    let number: u64 = buyer.fetch_one("select connection_id()").await.expect("its number").get(0);
+
+    // Whoever has the lock of the stock is not waited for.
+    watcher.execute("begin").await.expect("a transaction");
+    watcher.execute("update leasehold_stock set delta_floor = delta_floor").await.expect("locked");
+    buyer.execute("begin").await.expect("a transaction");
+    let mut find = sqlx::query(UNITS).bind(0);
+    for _ in 0..3 {
+        find = find.bind("hat").bind("here");
+    }
+    let rows = buyer.fetch_all(find.bind(TAKEN)).await.expect("units");
+    assert_eq!(rows.len(), 3);
+    assert_eq!(locked(&mut watcher, number).await, TAKEN, "one row each");
+    watcher.execute("rollback").await.expect("unlocked");
+    let units: Vec<String> = rows
+        .iter()
+        .map(|row| format!("[\"{}\",\"{}\",{}]", hex("hat"), hex("here"), row.get::<i64, _>("unit")))
+        .collect();
+    buyer.execute(sqlx::query(TAKE_UNITS).bind(format!("[{}]", units.join(",")))).await.expect("taken");
+    assert_eq!(locked(&mut watcher, number).await, TAKEN, "and none more to take them away");
+
+    // Units can be put and taken before, between and behind what is locked.
+    let first: i64 = rows[0].get("unit");
+    for unit in [first - 1, 1_000_000] {
+        let put = format!("insert into leasehold_stock_unit values ('hat', 'here', {unit})");
+        watcher.execute(AssertSqlSafe(put)).await.expect("no gap is locked");
+        let gone =
+            format!("delete from leasehold_stock_unit where item = 'hat' and location = 'here' and unit = {unit}");
+        watcher.execute(AssertSqlSafe(gone)).await.expect("gone");
+    }
+    let all_but_those = cart("other", &[(key.clone(), POOL - 3)]);
+    let other = bench.session.reserve_fast(&caller(), &all_but_those).await.expect("an answer");
+    assert!(matches!(other, Reserved::New { .. }), "{other:?}");
+    buyer.execute("rollback").await.expect("undone");
+    let those = cart("those", &[(key.clone(), 3)]);
+    let rest = bench.session.reserve_fast(&caller(), &those).await.expect("an answer");
+    assert!(matches!(rest, Reserved::New { .. }), "{rest:?}");
+    drop((buyer, watcher));
+    db.close().await;
+}
+
+fn hex(text: &str) -> String {
+    text.bytes()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+        .collect()
 }

@@ -9,7 +9,7 @@ use crate::contract::{database::Database as _, mariadb};
 /// How many rows each table has when the statements are explained.
 const MOMENTS: [usize; 4] = [0, 1, 3, 5_000];
 
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 18] = [
     (
         "job (id, queue_id, priority, max_attempts, enqueued_at, available_at, ready_at, payload_bytes, ordering_key, \
          content_type, payload)",
@@ -27,19 +27,37 @@ const TABLES: [(&str, &str); 9] = [
     ),
     ("arrival (stored_at, job_id, queue_id, ordering_key, queue_name)", "1, seq, 1, 'k', concat('n', seq)"),
     ("queue (name)", "concat('n', seq)"),
+    ("stock (item, location, on_hand)", "concat('k', seq), 'k2', 9"),
+    ("stock_unit", "concat('k', seq), 'k2', 2"),
+    ("stock_delta", "concat('k', seq), 'k2', 2, seq, 1, 0, 1, 0"),
+    ("stock_adjustment (reference, made_at, reason, caller, content)", "concat('k', seq), 1, '', 'x', repeat('x', 32)"),
+    ("stock_ledger (item, location, kind, on_hand, held, entered_at)", "concat('k', seq), 'k2', 1, 1, 0, 1"),
+    (
+        "reservation (reference, created_at, expires_at, live_until, ended_at, caller, content)",
+        "concat('k', seq), 1, seq, seq, seq, 'x', repeat('x', 32)",
+    ),
+    ("reservation_line", "seq, 1, concat('k', seq), 'k2', 1, seq"),
+    (
+        "reservation_job (reservation_id, place, queue_id, delay, priority, max_attempts, content_type, payload)",
+        "seq, 1, 1, 0, 4, 9, '', 'x'",
+    ),
+    ("stock_switch", "concat('k', seq), '', 1"),
 ];
 
 /// Statements that read what the server knows of itself, and inserts of rows that are given.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 15] = [
     "address",
+    "adjust_name",
     "attend_replica",
     "check",
     "enqueue_jobs",
     "has_schema",
     "history",
+    "keep_expiry_jobs",
     "lock_waits_mariadb",
     "lock_waits_mysql",
     "record_migration",
+    "reserve_name",
     "settle_session",
     "tables",
     "transactions",
@@ -81,6 +99,20 @@ async fn every_statement_goes_by_an_index() {
     }
 }
 
+/// What stands before a parameter that is a text or a byte string.
+const NAMES: [&str; 10] = [
+    "name > ",
+    "name >= ",
+    "name < ",
+    "caller = ",
+    "item = ",
+    "item > ",
+    "location = ",
+    "location > ",
+    "prefix = ",
+    "reference = ",
+];
+
 /// The statement with values in place of its parameters: lists of one row, 2 and 'k2'.
 fn with_values(text: &str) -> String {
     let code: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
@@ -90,12 +122,11 @@ fn with_values(text: &str) -> String {
     for part in parts {
         whole += &["json_table('", &row(part), "'", part].concat();
     }
-    let name =
-        |before: &str| before.ends_with("name > ") || before.ends_with("name >= ") || before.ends_with("caller = ");
+    let name = |before: &str| NAMES.iter().any(|end| before.ends_with(end));
     let mut valued = String::new();
     for (n, part) in whole.split('?').enumerate() {
         if n > 0 {
-            valued.push_str(if name(&valued) || valued.ends_with("name < ") { "'k2'" } else { "2" });
+            valued.push_str(if name(&valued) { "'k2'" } else { "2" });
         }
         valued.push_str(part);
     }

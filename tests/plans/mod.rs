@@ -6,6 +6,7 @@ mod counts;
 mod explained;
 mod held;
 mod queue_acts;
+mod stock_acts;
 
 use std::{fs, path::Path};
 
@@ -85,7 +86,7 @@ async fn explain_functions(moment: &'static str) {
     let options: PgConnectOptions = db.options();
     let mut owner = options.connect().await.expect("a session");
     let mut statements = 0;
-    for act in acts::ACTS.iter().chain(queue_acts::ACTS) {
+    for act in acts::ACTS.iter().chain(queue_acts::ACTS).chain(stock_acts::ACTS) {
         // What the act needs to find, put there past it; the plans of the session under test are not made by that.
         owner.execute(sqlx::raw_sql(act.before)).await.unwrap_or_else(|error| panic!("before {}: {error}", act.name));
         for plan in explained(&mut session, act.text).await {

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from harness.calls import CALLER, Stream, ack, enqueue, eventually, failure, job, nack
-from harness.stubs import pb
+from harness.calls import CALLER, Stream, ack, enqueue, eventually, failure, job, nack, seconds
+from harness.stubs import pb, stock_pb, stock_rpc
 from harness.prometheus import ALERTS, DASHBOARDS, ROOT, Prometheus, filled_in, names, panels
 
 # Labels that Prometheus adds, and the one of a distribution's buckets.
@@ -27,12 +27,14 @@ def scene(request, program, server, prometheus_bin):
         try:
             eventually(lambda: prometheus.query("leasehold_streams"), 30, "a first scrape")
             traffic(broker.stub(), "orders")
+            sales(broker, "spring")
             scraped = prometheus.query("scrape_samples_scraped")[0]["value"][0]
             with database.connect(autocommit=False, application_name="reports") as session:
                 session.execute("set transaction isolation level repeatable read")
                 session.execute("select count(*) from leasehold.job").fetchone()
                 eventually(lambda: prometheus.query("scrape_samples_scraped")[0]["value"][0] > scraped + 4, 30, "further scrapes")
                 traffic(broker.stub(), "returns")
+                sales(broker, "autumn")
                 eventually(lambda: prometheus.query("rate(leasehold_jobs_redelivered_total[10s]) > 0"), 30, "the traffic")
                 yield broker, prometheus
         finally:
@@ -52,6 +54,29 @@ def traffic(stub, queue):
     eventually(lambda: ack(stub, first.lease_token) != ["BUSY"])
     failure(stub.Ack, pb.AckRequest(), timeout=5, metadata=CALLER)
     stream.cancel()
+
+
+def sales(broker, season):
+    """Reservations that are committed, sold out, mirrored and left to expire, and a pool that has to be refilled."""
+    stock = stock_rpc.ReservationServiceStub(broker.channel())
+    key = stock_pb.StockKey(item=season, location="shop")
+    stock.AdjustStock(stock_pb.AdjustStockRequest(reference=season, adjustments=[stock_pb.StockAdjustment(key=key, delta=3_000)]),
+                      metadata=CALLER)
+
+    def cart(name, quantity, ttl=600, **fields):
+        lines = [stock_pb.ReservationLine(key=key, quantity=quantity)]
+        return stock_pb.ReserveRequest(reference=f"{season}-{name}", lines=lines, time_to_live=seconds(ttl), **fields)
+
+    sold = stock.Reserve(cart("sold", 600), metadata=CALLER).reservation.reservation_id
+    stock.CommitReservation(stock_pb.CommitReservationRequest(reservation_id=sold), metadata=CALLER)
+    failure(stock.Reserve, cart("too-much", 9_999), timeout=10, metadata=CALLER)
+    stock.Reserve(cart("elsewhere", 1, shadow=stock_pb.Shadow(expected=stock_pb.SHADOW_OUTCOME_SOLD_OUT)), metadata=CALLER)
+    lapsed = stock.Reserve(cart("lapsed", 1, ttl=1), metadata=CALLER).reservation.reservation_id
+    request = stock_pb.GetReservationRequest(reservation_id=lapsed)
+    eventually(lambda: stock.GetReservation(request, metadata=CALLER).reservation.state == stock_pb.RESERVATION_STATE_EXPIRED, 60)
+    drained = cart("drained", 501)
+    stock.Reserve(drained, metadata=CALLER)
+    eventually(lambda: "leasehold_stock_pool_depth_count " in broker.get("/metrics")[1], 60, "a refill")
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +180,7 @@ def test_dashboards_hold_together():
             taken |= cells
             if panel["type"] != "row":
                 assert panel["description"] and panel["targets"], panel["title"]
-    assert len(uids) == len(DASHBOARDS) == 2
+    assert len(uids) == len(DASHBOARDS) == 3
 
 
 def test_no_label_on_metrics_grows_with_what_clients_make_up(scene):

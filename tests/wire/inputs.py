@@ -2,17 +2,19 @@
 
 {"rpc": …, "set": {path: value}, "bad": the field that must be named, "note": …}; without `bad` the call must pass.
 Values: {"repeat": [text, n]}, {"bytes": n}, {"hex": …}, {"seconds", "nanos"} for times, {"times": n} copies of the first
-element of a repeated field, maps and lists as they are.
+element of a repeated field, {"distinct": n} of it with items of their own, {"filled": n} jobs, maps and lists as they are.
 """
 
 import json
 import re
 from pathlib import Path
 
-from harness.stubs import pb
+from harness.stock import cart, line, unique
+from harness.stubs import pb, stock_pb
 
 DIRECTORY = Path(__file__).parent / "corpus"
-# A token with a true check, of a job that does not exist.
+# A reservation that does not exist, and a token with a true check of a job that does not.
+NOBODY = "9223372036854775807"
 TOKEN = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACUzj95"
 REQUESTS = {
     "Enqueue": lambda: pb.EnqueueRequest(jobs=[pb.NewJob(queue="corpus", payload=b"x")]),
@@ -20,12 +22,21 @@ REQUESTS = {
     "Ack": lambda: pb.AckRequest(lease_tokens=[TOKEN]),
     "Nack": lambda: pb.NackRequest(items=[pb.NackItem(lease_token=TOKEN)]),
     "Extend": lambda: pb.ExtendRequest(lease_tokens=[TOKEN]),
+    "Reserve": lambda: cart(line("corpus")),
+    "AdjustStock": lambda: stock_pb.AdjustStockRequest(
+        adjustments=[stock_pb.StockAdjustment(key=stock_pb.StockKey(item="corpus", location="main"), delta=1)],
+        reference=unique("corpus")),
+    "GetStock": lambda: stock_pb.GetStockRequest(item="corpus"),
+    "CommitReservation": lambda: stock_pb.CommitReservationRequest(reservation_id=NOBODY),
+    "ReleaseReservation": lambda: stock_pb.ReleaseReservationRequest(reservation_id=NOBODY),
+    "ExtendReservation": lambda: stock_pb.ExtendReservationRequest(reservation_id=NOBODY, time_to_live={"seconds": 60}),
+    "GetReservation": lambda: stock_pb.GetReservationRequest(reservation_id=NOBODY),
 }
 
 
-def files():
-    """Names of the files."""
-    return sorted(path.stem for path in DIRECTORY.glob("*.jsonl"))
+def files(part="."):
+    """Names of the files about queues, or of another part."""
+    return sorted(f"{part}/{path.stem}" if part != "." else path.stem for path in (DIRECTORY / part).glob("*.jsonl"))
 
 
 def entries(name):
@@ -46,12 +57,23 @@ def _assign(message, path, value):
             repeated.add()
         _assign(repeated[int(index)], path[1:], value)
         return
+    if len(path) > 1:
+        _assign(getattr(message, name), path[1:], value)
+        return
     field = message.DESCRIPTOR.fields_by_name[name]
     old = getattr(message, name)
     if isinstance(value, dict) and "times" in value:
         first = old[0]
         del old[:]
         old.extend([first] * value["times"])
+    elif isinstance(value, dict) and "distinct" in value:
+        first = old[0]
+        del old[:]
+        old.extend([first] * value["distinct"])
+        for number, one in enumerate(old):
+            one.key.item += f"-{number}"
+    elif isinstance(value, dict) and "filled" in value:
+        old.extend([pb.NewJob(queue="corpus-stock", payload=b"x")] * value["filled"])
     elif isinstance(value, list):
         del old[:]
         old.extend(value)

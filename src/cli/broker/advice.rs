@@ -11,13 +11,23 @@ pub(super) fn of(reason: &str, code: Code) -> (Exit, &'static str) {
         "INVALID_FIELD" => (Exit::Invalid, "correct what is named and try again"),
         "NOT_FOUND" => (
             Exit::NotFound,
-            "'leasehold queue list' lists queues, 'leasehold job list QUEUE' and 'leasehold dead list QUEUE' jobs",
+            "'leasehold queue list' lists queues, 'leasehold job list QUEUE' and 'leasehold dead list QUEUE' jobs, \
+'leasehold stock find --reference KEY' finds a reservation",
         ),
         "UNIMPLEMENTED" => (Exit::Refused, "the broker does not know this call: 'leasehold ping' says its version"),
-        "KEY_REUSED" => (Exit::Refused, "send the same content as before, or use another idempotency key"),
+        "KEY_REUSED" => (Exit::Refused, "send the same content as before, or use another idempotency key or reference"),
         "DISABLED" => (
             Exit::Refused,
-            "'leasehold queue enable QUEUE' lets jobs in again, 'leasehold queue delete QUEUE' ends a deletion that was cut short",
+            "'leasehold queue enable QUEUE' lets jobs in again, 'leasehold queue delete QUEUE' ends a deletion that was cut short, \
+'leasehold stock switches' shows which reservations are stopped and 'leasehold stock enable' allows them again",
+        ),
+        "SOLD_OUT" => (
+            Exit::Refused,
+            "'leasehold stock show ITEM' says what there is; more comes with 'leasehold stock adjust', or when holds end",
+        ),
+        "RESERVATION_ENDED" => (
+            Exit::Refused,
+            "'leasehold stock find RESERVATION' says how it ended; what went back has to be reserved anew, under another reference",
         ),
         "QUEUE_NOT_EMPTY" => (Exit::Refused, "do what it says; --purge removes jobs that are not leased as well"),
         "WRONG_STATE" => (Exit::Refused, "'leasehold job explain JOB' says in which state it is and why"),

@@ -2,19 +2,23 @@
 
 use std::{error::Error, fmt, fmt::Write as _, io};
 
+use prost::Message as _;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::{
     super::{
         Exit, exit, flag,
-        output::{escape, time},
+        output::{escape, stock, time},
     },
     advice,
 };
+use crate::v1::SoldOut;
 
-/// How many faults of a request are listed.
+/// How many faults of a request, or short lines of one, are listed.
 const FAULTS: usize = 20;
+/// So many short lines are in the broker's message.
+const SHORT_IN_MESSAGE: usize = 3;
 
 /// Why a command ends early, and how.
 #[derive(Debug)]
@@ -110,6 +114,15 @@ impl From<Status> for Failed {
                 add(&mut text, "-", &format!("and {} more", faults.len() - FAULTS));
             }
         }
+        let short = short_lines(&status).lines;
+        if short.len() > SHORT_IN_MESSAGE {
+            for line in short.iter().take(FAULTS) {
+                add(&mut text, "-", &stock::short_text(line));
+            }
+            if short.len() > FAULTS {
+                add(&mut text, "-", &format!("and {} more", short.len() - FAULTS));
+            }
+        }
         add(&mut text, "next:", next);
         if let Some(delay) = details.retry_info().and_then(|info| info.retry_delay) {
             add(&mut text, "again in:", &time::span(flag::wire(delay)));
@@ -128,6 +141,13 @@ pub(in crate::cli) fn outcome_is_unknown(status: &Status) -> bool {
         Some(_) => true,
         None => !is_connecting(status) && without_reason(status).exit == Exit::Unknown,
     }
+}
+
+/// Of which lines too little was there; none of another failure.
+fn short_lines(status: &Status) -> SoldOut {
+    let all = tonic_types::Status::decode(status.details()).map(|all| all.details).unwrap_or_default();
+    let own = all.iter().find(|detail| detail.type_url.ends_with("/leasehold.v1.SoldOut"));
+    own.and_then(|detail| SoldOut::decode(detail.value.as_slice()).ok()).unwrap_or_default()
 }
 
 fn add(text: &mut String, label: &str, line: &str) {
@@ -223,6 +243,27 @@ mod tests {
         let mut refused = Status::unavailable("error trying to connect");
         refused.set_source(std::sync::Arc::new(io::Error::from(io::ErrorKind::ConnectionRefused)));
         assert_eq!(Failed::from(refused).exit, Exit::Unavailable);
+    }
+
+    #[test]
+    fn too_little_stock_says_of_what_and_how_little() {
+        let key = Some(crate::v1::StockKey { item: "espresso".into(), location: "berlin".into() });
+        let line = crate::v1::ShortLine { key, requested: 3, available: 1 };
+        let own = prost_types::Any {
+            type_url: "type.googleapis.com/leasehold.v1.SoldOut".into(),
+            value: SoldOut { lines: vec![line; FAULTS + 2] }.encode_to_vec(),
+        };
+        let sold_out = status(Code::FailedPrecondition, "SOLD_OUT", "not-applied", "too little is there");
+        let mut all = tonic_types::Status::decode(sold_out.details()).expect("the details");
+        all.details.push(own);
+        let details = all.encode_to_vec().into();
+        let trailers = sold_out.metadata().clone();
+        let sold_out = Status::with_details_and_metadata(sold_out.code(), sold_out.message(), details, trailers);
+        let failed = Failed::from(sold_out);
+        assert_eq!(failed.exit, Exit::Refused);
+        let text = failed.to_string();
+        assert_eq!(text.matches("\n  - espresso at berlin: 3 wanted, 1 available").count(), FAULTS, "{text}");
+        assert!(text.contains("\n  - and 2 more\n  next: "), "{text}");
     }
 
     #[test]

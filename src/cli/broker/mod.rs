@@ -22,7 +22,8 @@ use crate::{
     model::Caller,
     v1::{
         connection_service_client::ConnectionServiceClient, queue_admin_service_client::QueueAdminServiceClient,
-        queue_service_client::QueueServiceClient,
+        queue_service_client::QueueServiceClient, reservation_service_client::ReservationServiceClient,
+        stock_admin_service_client::StockAdminServiceClient,
     },
 };
 
@@ -97,6 +98,16 @@ impl Broker {
     /// Who holds the database's connections.
     pub(super) fn connections(&self) -> ConnectionServiceClient<Channel> {
         ConnectionServiceClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER)
+    }
+
+    /// Stock and reservations.
+    pub(super) fn stock(&self) -> ReservationServiceClient<Channel> {
+        ReservationServiceClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER)
+    }
+
+    /// What operators of stock see and steer.
+    pub(super) fn stock_admin(&self) -> StockAdminServiceClient<Channel> {
+        StockAdminServiceClient::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER)
     }
 
     /// Longest that one call may take.

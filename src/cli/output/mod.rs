@@ -14,6 +14,7 @@ pub(super) mod job;
 pub(super) mod progress;
 pub(super) mod queue;
 pub(super) mod session;
+pub(super) mod stock;
 pub(super) mod table;
 pub(super) mod time;
 

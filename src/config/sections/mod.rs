@@ -9,6 +9,7 @@ mod queues;
 mod sampler;
 mod scaler;
 mod server;
+mod stock;
 mod streams;
 mod telemetry;
 mod upkeep;
@@ -22,6 +23,7 @@ pub use self::{
     sampler::SamplerSection,
     scaler::ScalerSection,
     server::ServerSection,
+    stock::StockSection,
     streams::Streams,
     telemetry::TelemetrySection,
     upkeep::UpkeepSection,

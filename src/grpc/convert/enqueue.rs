@@ -28,15 +28,28 @@ pub(in crate::grpc) fn new_jobs(
         return Err(Invalid::new("jobs", format!("must hold 1 to {} jobs", limits.batch)).into());
     }
     let mut faults = Faults::default();
-    let mut jobs = Vec::with_capacity(request.jobs.len());
-    for (index, job) in request.jobs.into_iter().enumerate() {
+    let jobs = jobs_in("jobs", request.jobs, &mut faults, limits, call, now);
+    faults.or(jobs)
+}
+
+/// The jobs in `field`, checked; what is wrong with them is noted.
+pub(super) fn jobs_in(
+    field: &str,
+    sent: Vec<v1::NewJob>,
+    faults: &mut Faults,
+    limits: &Limits,
+    call: Option<&TraceContext>,
+    now: SystemTime,
+) -> Vec<NewJob> {
+    let mut jobs = Vec::with_capacity(sent.len());
+    for (index, job) in sent.into_iter().enumerate() {
         if faults.is_full() {
             break;
         }
-        let mut check = Check { faults: &mut faults, place: format_args!("jobs[{index}]"), limits };
+        let mut check = Check { faults, place: format_args!("{field}[{index}]"), limits };
         jobs.extend(check.job(job, call, now));
     }
-    faults.or(jobs)
+    jobs
 }
 
 /// One job under check.

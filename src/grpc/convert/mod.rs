@@ -16,9 +16,12 @@ mod nack;
 mod observed;
 mod page;
 mod queues;
+mod reservation;
 mod scaling;
 mod settings;
 mod settle;
+mod shadow;
+mod stock;
 mod time;
 mod tokens;
 
@@ -34,9 +37,17 @@ pub(super) use self::{
     nack::nack_items,
     observed::{database_sessions, vacuum_horizon},
     queues::{count, next_queues, purge_spec, queue_counts, queues_page},
+    reservation::{
+        Reserve, commit_request, extend_request, find_request, release_request, reservation_shown, reserve_request,
+    },
     scaling::{metric_specs, metric_values, scaled_object, scaling},
     settings::{queue, queue_update},
     settle::{acked, extend_duration, extended, nacked},
+    shadow::{shadow_expected, shadow_shown, with_shadow},
+    stock::{
+        SwitchChange, adjust_request, entry_shown, ledger_page, next_entries, next_stocks, short_shown, stock_shown,
+        stocks_page, switch_request, switch_shown, verified_shown, verify_request,
+    },
     tokens::Tokens,
 };
 

@@ -9,12 +9,12 @@ pub(super) struct Refused {
     /// For clients that speak no gRPC.
     pub(super) http: StatusCode,
     /// For those that do.
-    pub(super) failure: Failure,
+    pub(super) failure: Box<Failure>,
 }
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        Self { http: StatusCode::OK, failure }
+        Self { http: StatusCode::OK, failure: Box::new(failure) }
     }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn check<B>(request: &Request<B>) -> Result<(), Refused> {
         Some(rest) if rest.starts_with(b";") || rest.starts_with(b"+proto;") => return Ok(()),
         Some(_) => (StatusCode::OK, "the only encoding of messages is proto"),
     };
-    Err(Refused { http, failure: Failure::not_applied(Reason::Unimplemented, why) })
+    Err(Refused { http, failure: Box::new(Failure::not_applied(Reason::Unimplemented, why)) })
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ type Known = Option<JobId>;
 type KeyName = (QueueId, String);
 
 impl MysqlSession {
-    async fn store(
+    /// Stores the jobs in the open transaction.
+    pub(super) async fn store(
         &mut self,
         caller: &Caller,
         jobs: &[JobRow],
@@ -292,6 +293,6 @@ fn available_at(job: &NewJob, now: Timestamp) -> Timestamp {
 }
 
 /// A JSON object; nothing where there are none, which most jobs have.
-fn headers(job: &NewJob) -> Result<Option<String>, EngineError> {
+pub(super) fn headers(job: &NewJob) -> Result<Option<String>, EngineError> {
     if job.headers.is_empty() { Ok(None) } else { list(&job.headers).map(Some) }
 }

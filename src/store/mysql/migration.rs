@@ -22,6 +22,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "caller_budget",
         sql: include_str!("../../../migrations/mysql/0006_caller_budget.sql"),
     },
+    Migration { number: 7, name: "reservations", sql: include_str!("../../../migrations/mysql/0007_reservations.sql") },
 ];
 
 /// The statements of a migration, each to be sent by itself.

@@ -7,8 +7,10 @@
 //!
 //! There is no listener: replicas find each other's jobs by polling alone, within a second.
 
+mod adjust;
 mod adopt;
 mod attend;
+mod books;
 mod budgets;
 mod claim;
 mod dead;
@@ -26,13 +28,19 @@ mod look;
 mod maintain;
 mod migration;
 mod observe;
+mod overdue;
 mod purge;
 mod queues;
 mod record;
 mod repeated;
+mod reservation;
+mod reserve;
 mod session;
 mod settle;
 mod steer;
+mod stock;
+mod supply;
+mod units;
 mod value;
 mod waiting;
 mod walk;

@@ -19,6 +19,14 @@ pub(super) static ENQUEUE_JOBS: Repeated =
 pub(super) static LOOK_FROM: Repeated =
     Repeated(LazyLock::new(|| sized(include_str!("sql/look_from.sql"), "\nunion all\n")));
 
+/// Locking units of several stocks.
+pub(super) static RESERVE_UNITS: Repeated =
+    Repeated(LazyLock::new(|| sized(include_str!("sql/reserve_units.sql"), "\nunion all\n")));
+
+/// Keeping jobs with a reservation.
+pub(super) static KEEP_EXPIRY_JOBS: Repeated =
+    Repeated(LazyLock::new(|| sized(include_str!("sql/keep_expiry_jobs.sql"), ",\n")));
+
 /// The text with its last line as often as each size says.
 fn sized(sql: &str, between: &str) -> [String; SIZES.len()] {
     let (head, row) = sql.trim_end().rsplit_once('\n').unwrap_or(("", sql));
@@ -29,6 +37,12 @@ impl Repeated {
     /// The largest size that `fits`, and its text; the smallest where none does.
     pub(super) fn largest(&'static self, fits: impl Fn(usize) -> bool) -> (usize, &'static str) {
         let at = SIZES.iter().position(|&size| fits(size)).unwrap_or(SIZES.len() - 1);
+        (SIZES[at], &self.0[at])
+    }
+
+    /// The smallest size that has room for so many, and its text; the largest where none has.
+    pub(super) fn smallest(&'static self, items: usize) -> (usize, &'static str) {
+        let at = SIZES.iter().rposition(|&size| size >= items).unwrap_or(0);
         (SIZES[at], &self.0[at])
     }
 }
@@ -46,5 +60,13 @@ mod tests {
             assert_eq!((got, text.matches("r.tier = ?").count()), (size, size), "{text}");
         }
         assert_eq!(ENQUEUE_JOBS.largest(|_| false).0, 1);
+    }
+
+    #[test]
+    fn a_query_with_room_to_spare_is_the_smallest_that_has_it() {
+        for (items, size) in [(1, 1), (2, 4), (4, 4), (5, 16), (64, 64), (100, 256), (1_000, 256)] {
+            let (got, text) = RESERVE_UNITS.smallest(items);
+            assert_eq!((got, text.matches("skip locked").count()), (size, size), "{items}");
+        }
     }
 }

@@ -102,6 +102,15 @@ impl MysqlSession {
         i64::try_from(done.last_insert_id()).map_err(|_| EngineError::Bug("no more ids".into()))
     }
 
+    /// Inserts a row of a table that numbers them, or changes the one that is there: how many rows that touched (one where
+    /// it is new) and the number of a new one.
+    pub(super) async fn upsert(&mut self, statement: Statement) -> Result<(u64, i64), EngineError> {
+        let done = statement.execute(&mut self.connection).await;
+        let done = done.map_err(|error| classify(&error, Step::Statement))?;
+        let id = i64::try_from(done.last_insert_id()).map_err(|_| EngineError::Bug("no more ids".into()))?;
+        Ok((done.rows_affected(), id))
+    }
+
     /// The answer to a statement that reads and is an act by itself.
     pub(super) async fn read_alone(
         &mut self,
@@ -193,7 +202,8 @@ impl MysqlSession {
         }
     }
 
-    async fn roll_back(&mut self, caller: &Caller) -> Result<(), EngineError> {
+    /// Ends the transaction with nothing done.
+    pub(super) async fn roll_back(&mut self, caller: &Caller) -> Result<(), EngineError> {
         self.run(caller, &["rollback"], Step::Statement).await?;
         self.open = false;
         Ok(())

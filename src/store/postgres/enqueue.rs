@@ -32,7 +32,14 @@ impl Enqueueing for PgSession {
         let keyed = jobs.iter().any(|row| row.job.idempotency_key.is_some() || row.job.ordering_key.is_some());
         if keyed {
             let rows = self
-                .rows(caller, ENQUEUE_KEYED, keyed_arguments(jobs, wait)?.with(queues(jobs)).with(caller.as_str()))
+                .rows(
+                    caller,
+                    ENQUEUE_KEYED,
+                    with_jobs(Args::new(), jobs)?
+                        .with(wait == LockWait::Short)
+                        .with(queues(jobs))
+                        .with(caller.as_str()),
+                )
                 .await?;
             let [row] = &rows[..] else { return Err(EngineError::QueueClosed) };
             let duplicates: Vec<bool> = get(row, "enqueue_keyed", "duplicates")?;
@@ -55,7 +62,12 @@ fn queues(jobs: &[JobRow]) -> Vec<i32> {
     queues
 }
 
-fn stored(row: &sqlx::postgres::PgRow, act: &str, duplicates: &[bool]) -> Result<Vec<EnqueuedRow>, EngineError> {
+/// Jobs as a statement answered with them, in the columns of this act's.
+pub(super) fn stored(
+    row: &sqlx::postgres::PgRow,
+    act: &str,
+    duplicates: &[bool],
+) -> Result<Vec<EnqueuedRow>, EngineError> {
     let asked = duplicates.len();
     let ids: Vec<i64> = one_each(get(row, act, "ids")?, asked, act, "ids")?;
     let ready_ats: Vec<Option<Moment>> = one_each(get(row, act, "ready_ats")?, asked, act, "ready_ats")?;
@@ -75,25 +87,34 @@ fn column<'a, T>(jobs: &'a [JobRow], of: impl Fn(&'a JobRow) -> T) -> Vec<T> {
 }
 
 fn arguments(jobs: &[JobRow]) -> Result<Args, EngineError> {
-    Ok(common(jobs)?.with(column(jobs, traceparent)).with(column(jobs, tracestate)))
+    Ok(common(Args::new(), jobs)?.with(column(jobs, traceparent)).with(column(jobs, tracestate)))
 }
 
-fn keyed_arguments(jobs: &[JobRow], wait: LockWait) -> Result<Args, EngineError> {
+/// The fourteen columns of jobs that may have keys.
+pub(super) fn with_jobs(arguments: Args, jobs: &[JobRow]) -> Result<Args, EngineError> {
     let contents = column(jobs, |row| row.job.idempotency_key.is_some().then(|| row.job.content_hash()));
-    Ok(common(jobs)?
+    Ok(common(arguments, jobs)?
         .with(column(jobs, |row| row.job.ordering_key.as_ref().map(Key::as_str)))
         .with(column(jobs, |row| row.job.idempotency_key.as_ref().map(Key::as_str)))
         .with(contents.iter().map(|content| content.as_ref().map(<[u8; 32]>::as_slice)).collect::<Vec<_>>())
         .with(column(jobs, |row| row.job.idempotency_key.is_some().then(|| micros(row.idempotency_retention))))
         .with(column(jobs, traceparent))
-        .with(column(jobs, tracestate))
-        .with(wait == LockWait::Short))
+        .with(column(jobs, tracestate)))
 }
 
-/// What both statements begin with.
-fn common(jobs: &[JobRow]) -> Result<Args, EngineError> {
+/// The ten columns of jobs that are kept with a reservation.
+pub(super) fn with_later_jobs(arguments: Args, jobs: &[JobRow]) -> Result<Args, EngineError> {
+    Ok(contents(arguments, jobs)?
+        .with(column(jobs, |row| i32::from(row.max_attempts)))
+        .with(column(jobs, |row| row.job.ordering_key.as_ref().map(Key::as_str)))
+        .with(column(jobs, traceparent))
+        .with(column(jobs, tracestate)))
+}
+
+/// What all of them begin with.
+fn contents(arguments: Args, jobs: &[JobRow]) -> Result<Args, EngineError> {
     let headers = jobs.iter().map(|row| headers_text(&row.job.headers)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Args::new()
+    Ok(arguments
         .with(column(jobs, |row| row.queue.0))
         .with(column(jobs, |row| &row.job.payload[..]))
         .with(column(jobs, |row| row.job.content_type.as_str()))
@@ -102,7 +123,12 @@ fn common(jobs: &[JobRow]) -> Result<Args, EngineError> {
         .with(column(jobs, |row| match row.job.start {
             Start::After(delay) => Some(micros(delay)),
             Start::Now | Start::At(_) => None,
-        }))
+        })))
+}
+
+/// What both statements of Enqueue begin with.
+fn common(arguments: Args, jobs: &[JobRow]) -> Result<Args, EngineError> {
+    Ok(contents(arguments, jobs)?
         .with(column(jobs, |row| match row.job.start {
             Start::At(instant) => Some(Moment(instant)),
             Start::Now | Start::After(_) => None,

@@ -7,6 +7,9 @@ use crate::store::error::EngineError;
 /// SQLSTATE of `leasehold.enqueue_keyed` for a key in use with other content; the detail is the job's index.
 const KEY_REUSED: &str = "LH001";
 
+/// SQLSTATE of `leasehold.enqueue_open` for a queue that takes no jobs.
+const QUEUE_CLOSED: &str = "LH002";
+
 /// An error of an act's one statement, which commits by itself.
 ///
 /// An answer of severity ERROR is certain: the server rolled back. With FATAL and PANIC the session ended, perhaps after the
@@ -84,6 +87,7 @@ fn of_answer(refused: &PgDatabaseError) -> EngineError {
             Some(index) => EngineError::KeyReused { index },
             None => EngineError::Bug("a reused key without its index".into()),
         },
+        QUEUE_CLOSED => EngineError::QueueClosed,
         // Serialization failure, deadlock, lock not had in time.
         "40001" | "40P01" | "55P03" => EngineError::Conflict(shown),
         "57014" => EngineError::TimedOut(shown),

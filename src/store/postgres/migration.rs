@@ -44,6 +44,17 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         name: "caller_budget",
         sql: include_str!("../../../migrations/postgres/0006_caller_budget.sql"),
     },
+    Migration {
+        number: 7,
+        name: "reservations",
+        sql: concat!(
+            include_str!("../../../migrations/postgres/0007_reservations/tables.sql"),
+            include_str!("../../../migrations/postgres/0007_reservations/books.sql"),
+            include_str!("../../../migrations/postgres/0007_reservations/reserving.sql"),
+            include_str!("../../../migrations/postgres/0007_reservations/ending.sql"),
+            include_str!("../../../migrations/postgres/0007_reservations/stocking.sql"),
+        ),
+    },
 ];
 
 #[cfg(test)]

@@ -21,9 +21,11 @@ mod pooler;
 mod purge;
 mod queues;
 mod record;
+mod reserve;
 mod session;
 mod settle;
 mod steer;
+mod stock;
 mod value;
 
 use std::{

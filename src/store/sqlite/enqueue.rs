@@ -64,7 +64,8 @@ struct Known {
 type KeyName<'a> = (QueueId, &'a Key);
 
 impl SqliteSession {
-    async fn store(
+    /// Stores the jobs in the open transaction.
+    pub(super) async fn store(
         &mut self,
         caller: &Caller,
         jobs: &[JobRow],
@@ -221,6 +222,6 @@ impl SqliteSession {
     }
 }
 
-fn headers(job: &NewJob) -> Result<Option<String>, EngineError> {
+pub(super) fn headers(job: &NewJob) -> Result<Option<String>, EngineError> {
     if job.headers.is_empty() { Ok(None) } else { list(&job.headers).map(Some) }
 }

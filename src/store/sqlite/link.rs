@@ -17,13 +17,14 @@ use crate::{
 };
 
 /// Lowest number first.
-pub(super) const MIGRATIONS: [Migration; 6] = [
+pub(super) const MIGRATIONS: [Migration; 7] = [
     migration(1, "schema", include_str!("../../../migrations/sqlite/0001_schema.sql")),
     migration(2, "functions", include_str!("../../../migrations/sqlite/0002_functions.sql")),
     migration(3, "sql_api", include_str!("../../../migrations/sqlite/0003_sql_api.sql")),
     migration(4, "queue_administration", include_str!("../../../migrations/sqlite/0004_queue_administration.sql")),
     migration(5, "job_administration", include_str!("../../../migrations/sqlite/0005_job_administration.sql")),
     migration(6, "caller_budget", include_str!("../../../migrations/sqlite/0006_caller_budget.sql")),
+    migration(7, "reservations", include_str!("../../../migrations/sqlite/0007_reservations.sql")),
 ];
 
 const fn migration(number: i32, name: &'static str, sql: &'static str) -> Migration {

@@ -171,7 +171,12 @@ fn count(limit: usize) -> i64 {
 
 /// Where the next pass begins: just before the last row of a full pass, since others may share its instant; just before now
 /// after one that found everything.
-fn next_floor(rows: &[SqliteRow], name: &str, limit: usize, now: Timestamp) -> Result<Timestamp, EngineError> {
+pub(super) fn next_floor(
+    rows: &[SqliteRow],
+    name: &str,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Timestamp, EngineError> {
     let mut last = now;
     if rows.len() >= limit {
         let instants = rows.iter().map(|row| column::<i64>(row, name)).collect::<Result<Vec<_>, _>>()?;

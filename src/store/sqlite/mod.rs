@@ -20,9 +20,12 @@ mod observe;
 mod purge;
 mod queues;
 mod record;
+mod reservation;
+mod reserve;
 mod session;
 mod settle;
 mod steer;
+mod stock;
 
 use std::{
     fs::{self, File, TryLockError},

@@ -167,7 +167,8 @@ impl SqliteSession {
         }
     }
 
-    async fn roll_back(&mut self, caller: &Caller) -> Result<(), EngineError> {
+    /// Ends the transaction with nothing done.
+    pub(super) async fn roll_back(&mut self, caller: &Caller) -> Result<(), EngineError> {
         let text = self.shared.comments.text(caller, "rollback");
         match self.connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await {
             Err(error) if !is_no_transaction(&error) => Err(classify(&error, Step::Statement)),

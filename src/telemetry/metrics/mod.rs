@@ -11,6 +11,7 @@ mod jobs;
 mod lanes;
 mod maker;
 mod queues;
+mod stock;
 mod streams;
 mod upkeep;
 
@@ -24,10 +25,12 @@ use opentelemetry_sdk::{
 use prometheus::Registry;
 
 pub use self::{
-    budgets::BudgetReading, exports::ExportReading, lanes::LanesReading, queues::QueueReading, streams::StreamsReading,
-    upkeep::PassReading,
+    budgets::BudgetReading, exports::ExportReading, lanes::LanesReading, queues::QueueReading, stock::ReserveResult,
+    streams::StreamsReading, upkeep::PassReading,
 };
-use self::{calls::CallInstruments, jobs::JobInstruments, lanes::LaneInstruments, maker::Maker};
+use self::{
+    calls::CallInstruments, jobs::JobInstruments, lanes::LaneInstruments, maker::Maker, stock::StockInstruments,
+};
 use super::{
     caller_labels::CallerLabels,
     names::{self, SCHEMA_URL, SCOPE},
@@ -49,6 +52,7 @@ struct Inner {
     calls: CallInstruments,
     lanes: LaneInstruments,
     jobs: JobInstruments,
+    stock: StockInstruments,
 }
 
 impl fmt::Debug for Metrics {
@@ -89,6 +93,7 @@ impl Metrics {
             calls: CallInstruments::new(&maker),
             lanes: LaneInstruments::new(&maker, CallerLabels::new(named, more)),
             jobs: JobInstruments::new(&maker),
+            stock: StockInstruments::new(&maker),
             maker,
             provider,
         })))

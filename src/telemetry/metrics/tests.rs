@@ -3,7 +3,10 @@ use std::{sync::Arc, time::Duration};
 use prometheus::TextEncoder;
 
 use super::*;
-use crate::{model::NackAction, telemetry::names::INSTRUMENTS};
+use crate::{
+    model::{NackAction, ReservationState},
+    telemetry::names::INSTRUMENTS,
+};
 
 fn metrics() -> Metrics {
     Metrics::new(&[], 1).expect("an exporter")
@@ -96,6 +99,39 @@ fn counters_tell_apart_how_leases_end() {
             "leasehold_claims_total{result=\"failure\"} 1",
             "leasehold_jobs_claimed_total 7",
             "leasehold_jobs_redelivered_total 2",
+        ],
+    );
+}
+
+#[test]
+fn reservations_are_told_apart_by_what_they_came_to_and_how_they_ended() {
+    let metrics = metrics();
+    metrics.reserved(ReserveResult::Held);
+    metrics.reserved(ReserveResult::Held);
+    metrics.reserved(ReserveResult::SoldOut);
+    metrics.reserve_goes_slow();
+    metrics.reservation_ended(ReservationState::Committed, Duration::from_secs(90));
+    metrics.reservation_swept(Duration::from_millis(700));
+    metrics.pool_refilled(40, 960);
+    metrics.shadowed(true, true);
+    metrics.watch_stock_switches(|| 3);
+    has(
+        &text(&metrics),
+        &[
+            "leasehold_stock_reserves_total{result=\"held\"} 2",
+            "leasehold_stock_reserves_total{result=\"disabled\"} 0",
+            "leasehold_stock_reserves_slow_total 1",
+            "leasehold_stock_reservations_ended_total{end=\"committed\"} 1",
+            "leasehold_stock_reservations_ended_total{end=\"expired\"} 1",
+            "leasehold_stock_hold_length_seconds_bucket{end=\"committed\",le=\"120\"} 1",
+            "leasehold_stock_hold_length_seconds_bucket{end=\"committed\",le=\"60\"} 0",
+            "leasehold_stock_sweep_lag_seconds_bucket{le=\"0.5\"} 0",
+            "leasehold_stock_sweep_lag_seconds_bucket{le=\"1\"} 1",
+            "leasehold_stock_pool_depth_bucket{le=\"10\"} 0",
+            "leasehold_stock_pool_refilled_total 960",
+            "leasehold_stock_shadow_total{expected=\"held\",result=\"differs\"} 1",
+            "leasehold_stock_shadow_total{expected=\"sold_out\",result=\"agrees\"} 0",
+            "leasehold_stock_switches 3",
         ],
     );
 }

@@ -1,4 +1,5 @@
--- What this role lacks to serve on tables $1 (of the schema; the list of migrations is read alone), as privilege and object.
+-- What this role lacks to serve on tables $1 (of the schema; the list of migrations is read alone, the ledger of stock read and
+-- added to), as privilege and object.
 -- The case keeps other relations from being asked as sequences.
 select l.privilege, l.object
 from (
@@ -12,6 +13,7 @@ from (
     cross join unnest(array['select', 'insert', 'update', 'delete']) with ordinality p (privilege, n)
     where n.nspname = 'leasehold' and c.relkind = 'r' and c.relname = any($1::text[])
         and (c.relname <> 'schema_migration' or p.privilege = 'select')
+        and (c.relname <> 'stock_ledger' or p.privilege in ('select', 'insert'))
         and not has_table_privilege(c.oid, p.privilege)
     group by c.relname
     union all

@@ -1,0 +1,2 @@
+-- ? prefix
+delete from leasehold_stock_switch where prefix = ?

@@ -1,0 +1,2 @@
+-- ?1 prefix
+delete from stock_switch where prefix = ?1
