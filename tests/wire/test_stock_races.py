@@ -6,6 +6,8 @@ import threading
 from collections import Counter
 
 import grpc
+import psycopg
+import pymysql
 import pytest
 
 from conftest import fresh_database, fresh_mariadb
@@ -182,6 +184,20 @@ def test_a_reserve_that_its_caller_gave_up_holds_all_or_nothing_and_no_longer_th
             return short_lines(Failed(error)) and None
 
     assert eventually(everything, within=30, what="a buyer of all of it")
+
+
+@pytest.mark.parametrize("replicas", ["postgres", "mariadb"], indirect=True)
+def test_sql_that_would_oversell_is_refused_by_the_database_itself(replicas):
+    """Failure case 55: whoever writes past the broker."""
+    stub, database, item = replicas[0].reservations(), replicas[0].database, unique("sql")
+    adjust(stub, adjustment(item, 3))
+    table = "leasehold.stock" if hasattr(database, "all") else "leasehold_stock"
+    for change in ("held = on_hand + 1", "on_hand = -1", "unpooled = -1"):
+        with database.connect() as session, session.cursor() as cursor:
+            with pytest.raises((psycopg.errors.CheckViolation, pymysql.err.OperationalError)) as refused:
+                cursor.execute(f"update {table} set {change} where item = %s", (item,))
+            assert "constraint" in str(refused.value).lower(), refused.value
+    assert units(stub, item) == (3, 0, 3)
 
 
 def commit_request(answer, *jobs):
