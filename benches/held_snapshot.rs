@@ -12,7 +12,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlx::{Connection, Executor, PgConnection};
 use tokio_util::sync::CancellationToken;
 
 use stand::{
@@ -20,14 +19,14 @@ use stand::{
     broker::Broker,
     clients::{Due, Producers, Workers},
     figures::{self, Table, median, micros_each, rate, thousands},
-    postgres::Postgres,
     process,
-    statements::{self, Statement},
+    server::Server,
+    statements::Statement,
 };
 
 const QUEUE: &str = "snapshot";
 /// Jobs that are stored, then drained, in one round.
-const ROUND: u64 = 50_000;
+const ROUND: &str = "50000";
 /// Rounds before the snapshot, and at the end under it; the median counts.
 const ROUNDS: usize = 3;
 /// Jobs that find the server's caches, the plans and the table's first pages cold.
@@ -41,8 +40,12 @@ const WATCHED: Duration = Duration::from_secs(15);
 
 fn main() -> ExitCode {
     let jobs = ("jobs", "300000", "Jobs that go through under the snapshot before the rate is taken");
-    let options =
-        Options::parse("Drains jobs before and while a snapshot is held; shows how the rates relate", &[jobs]);
+    let round = ("round", ROUND, "Jobs of a round");
+    let options = Options::parse_on(
+        &["postgres", "mariadb"],
+        "Drains jobs before and while a snapshot is held; shows how the rates relate",
+        &[jobs, round],
+    );
     options.run(measure(&options))
 }
 
@@ -63,16 +66,14 @@ const CASES: [Case; 5] = [
 ];
 
 async fn measure(options: &Options) -> Outcome<()> {
-    // Checkpoints would fall into some rounds and not into others.
-    let postgres =
-        Postgres::start(options.bindir(), &["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB"])
-            .await?;
+    let server = Server::start(options).await?;
     println!("{}", figures::machine());
     println!(
-        "{}, fsync on; jobs of {} bytes; {} rounds of {ROUND} jobs stored by {} producers in batches of {}, then leased and",
-        postgres.version().await?,
+        "{}, fsync on; jobs of {} bytes; {} rounds of {} jobs stored by {} producers in batches of {}, then leased and",
+        server.version().await?,
         stand::clients::PAYLOAD,
         ROUNDS,
+        options.number("round"),
         producers(Due::Unset).clients,
         producers(Due::Unset).batch,
     );
@@ -100,7 +101,7 @@ async fn measure(options: &Options) -> Outcome<()> {
     let mut reaper =
         Table::new(["empty reaper pass", "passes", "median ms", "worst ms", "ms of all upkeep and looks per s"]);
     for case in &CASES {
-        let (before, after, passes) = case.run(&postgres, options).await?;
+        let (before, after, passes) = case.run(&server, options).await?;
         rates.row([
             case.name.to_owned(),
             thousands(before.rate),
@@ -137,52 +138,52 @@ fn workers() -> Workers {
 }
 
 impl Case {
-    async fn run(&self, postgres: &Postgres, options: &Options) -> Outcome<(Figures, Figures, Passes)> {
-        let url = postgres.create_database(self.database)?;
+    async fn run(&self, server: &Server, options: &Options) -> Outcome<(Figures, Figures, Passes)> {
+        let url = server.create_database(self.database).await?;
         let broker = Broker::start(
             options.broker(),
             &url,
             &[("LEASEHOLD_CLAIM_CURSOR", if self.cursor { "true" } else { "false" })],
         )
         .await?;
-        let measured = self.compare(postgres, &broker, options.number("jobs")).await;
+        let measured = self.compare(server, &broker, options).await;
         for line in broker.trouble()? {
             println!("  broker: {line}");
         }
         measured
     }
 
-    async fn compare(&self, postgres: &Postgres, broker: &Broker, jobs: u64) -> Outcome<(Figures, Figures, Passes)> {
-        self.round(postgres, broker, WARM_UP).await?;
-        let before = self.rounds(postgres, broker).await?;
+    async fn compare(
+        &self,
+        server: &Server,
+        broker: &Broker,
+        options: &Options,
+    ) -> Outcome<(Figures, Figures, Passes)> {
+        let (jobs, each) = (options.number("jobs"), options.number("round"));
+        self.round(server, broker, WARM_UP.min(each)).await?;
+        let before = self.rounds(server, broker, each).await?;
 
-        let holder = if self.held { Some(hold(postgres.connect(self.database).await?).await?) } else { None };
+        let holder = if self.held { Some(server.hold_snapshot(self.database).await?) } else { None };
         let (started, mut through) = (Instant::now(), 0);
         while through < jobs || started.elapsed() < LEASE * 2 {
-            let round = self.round(postgres, broker, ROUND).await?;
-            through += ROUND;
+            let round = self.round(server, broker, each).await?;
+            through += each;
             println!("  {}: {} jobs/s at {through} jobs", self.name, thousands(round.rate));
         }
-        let after = self.rounds(postgres, broker).await?;
-        let passes = Passes(statements::watch(postgres, WATCHED).await?);
-        if let Some(mut holder) = holder {
-            let held: bool = sqlx::query_scalar(
-                "select backend_xmin is not null from pg_stat_activity where pid = pg_backend_pid()",
-            )
-            .fetch_one(&mut holder)
-            .await?;
-            if !held {
-                return Err("the snapshot was lost on the way".into());
-            }
-            holder.close().await?;
+        let after = self.rounds(server, broker, each).await?;
+        let passes = Passes(server.watch(WATCHED).await?);
+        if let Some(mut holder) = holder
+            && !holder.is_held().await?
+        {
+            return Err("the snapshot was lost on the way".into());
         }
         Ok((before, after, passes))
     }
 
-    async fn rounds(&self, postgres: &Postgres, broker: &Broker) -> Outcome<Figures> {
+    async fn rounds(&self, server: &Server, broker: &Broker, each: u64) -> Outcome<Figures> {
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
-            rounds.push(self.round(postgres, broker, ROUND).await?);
+            rounds.push(self.round(server, broker, each).await?);
         }
         let middle = |of: fn(&Figures) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
         Ok(Figures {
@@ -194,7 +195,7 @@ impl Case {
     }
 
     /// Stores jobs, then drains them; the figures are those of draining.
-    async fn round(&self, postgres: &Postgres, broker: &Broker, jobs: u64) -> Outcome<Figures> {
+    async fn round(&self, server: &Server, broker: &Broker, jobs: u64) -> Outcome<Figures> {
         producers(self.due).enqueue(broker.address(), jobs).await?;
         let (stop, more) = (CancellationToken::new(), Producers { batch: 50, ..producers(self.due) });
         let (address, ends) = (broker.address(), stop.clone());
@@ -202,11 +203,11 @@ impl Case {
             .then(|| tokio::spawn(async move { more.trickle(address, Duration::from_millis(50), ends).await }));
         let usage = || {
             Ok::<_, Box<dyn std::error::Error + Send + Sync>>((
-                process::processor_time_of_family(postgres.pid())?,
+                server.processor_time()?,
                 process::processor_time(broker.pid())?,
             ))
         };
-        let (server, own) = usage()?;
+        let (of_server, own) = usage()?;
         let drained = workers().drain(address, jobs).await?;
         let (server_after, own_after) = usage()?;
         tokio::time::sleep(PARTING).await;
@@ -216,18 +217,11 @@ impl Case {
         }
         Ok(Figures {
             rate: rate(drained.acked, drained.elapsed),
-            server: micros_each(server_after.saturating_sub(server), drained.acked),
+            server: micros_each(server_after.saturating_sub(of_server), drained.acked),
             broker: micros_each(own_after.saturating_sub(own), drained.acked),
             refused: drained.refused,
         })
     }
-}
-
-/// Opens a transaction whose snapshot nobody may clean up behind.
-async fn hold(mut connection: PgConnection) -> Outcome<PgConnection> {
-    connection.execute("begin isolation level repeatable read").await?;
-    connection.execute("select count(*) from leasehold.job").await?;
-    Ok(connection)
 }
 
 struct Figures {

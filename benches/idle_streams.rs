@@ -18,8 +18,9 @@ use stand::{
     broker::Broker,
     clients::{self, Client, PAYLOAD, from_caller, tokens},
     figures::{self, Table, quantile},
-    postgres::Postgres,
-    process, statements,
+    process,
+    server::Server,
+    statements,
 };
 
 /// Streams, callers and jobs are spread over them.
@@ -37,22 +38,22 @@ fn main() -> ExitCode {
     let streams = ("streams", "10000", "Lease streams");
     let connections = ("connections", "100", "HTTP/2 connections that they share");
     let about = "Opens idle Lease streams; shows the broker's memory, statements, connections and pick-up times";
-    let options = Options::parse(about, &[streams, connections]);
+    let options = Options::parse_on(&["postgres", "mariadb"], about, &[streams, connections]);
     options.run(measure(&options))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures are shown with three digits")]
 async fn measure(options: &Options) -> Outcome<()> {
     let (count, connections) = (options.number("streams"), options.number("connections"));
-    let postgres = Postgres::start(options.bindir(), &[]).await?;
+    let server = Server::start(options).await?;
     println!("{}", figures::machine());
     println!(
         "{}; {} Lease streams of credit 10 on {} connections, for {CALLERS} callers and {QUEUES} queues; clients in another process",
-        postgres.version().await?,
+        server.version().await?,
         count,
         connections
     );
-    let broker = Broker::start(options.broker(), &postgres.create_database(DATABASE)?, &[]).await?;
+    let broker = Broker::start(options.broker(), &server.create_database(DATABASE).await?, &[]).await?;
     let mut producer = clients::connect(broker.address()).await?;
     let (arrived, mut arrivals) = mpsc::channel(1_000);
 
@@ -70,11 +71,11 @@ async fn measure(options: &Options) -> Outcome<()> {
     let full = process::resident(broker.pid())?;
 
     let used = process::processor_time(broker.pid())?;
-    let server_used = process::processor_time_of_family(postgres.pid())?;
-    let sent = statements::watch(&postgres, WINDOW).await?;
+    let server_used = server.processor_time()?;
+    let sent = server.watch(WINDOW).await?;
     let used = process::processor_time(broker.pid())?.saturating_sub(used);
-    let server_used = process::processor_time_of_family(postgres.pid())?.saturating_sub(server_used);
-    let database_connections = postgres.connections(DATABASE).await?;
+    let server_used = server.processor_time()?.saturating_sub(server_used);
+    let database_connections = server.connections(DATABASE).await?;
     let after_window = process::resident(broker.pid())?;
     let times = pick_ups(&mut producer, &mut arrivals, PICK_UPS).await?;
 

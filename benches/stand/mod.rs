@@ -7,9 +7,12 @@ pub(crate) mod bare;
 pub(crate) mod broker;
 pub(crate) mod clients;
 pub(crate) mod figures;
+pub(crate) mod mariadb;
 pub(crate) mod postgres;
 pub(crate) mod process;
+pub(crate) mod server;
 pub(crate) mod statements;
+pub(crate) mod status;
 
 use std::{
     error::Error,
@@ -17,7 +20,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 /// What can go wrong ends the measurement; the text is all that anybody needs.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -30,6 +33,15 @@ pub(crate) struct Options {
 impl Options {
     /// Reads the command line; `--help` and mistakes end the process.
     pub(crate) fn parse(about: &'static str, numbers: &[(&'static str, &'static str, &'static str)]) -> Self {
+        Self::parse_on(&["postgres"], about, numbers)
+    }
+
+    /// The same for a measurement that can be made on each of these engines; the first is the default.
+    pub(crate) fn parse_on(
+        engines: &[&'static str],
+        about: &'static str,
+        numbers: &[(&'static str, &'static str, &'static str)],
+    ) -> Self {
         let bindir = Arg::new("bindir").long("bindir").value_name("DIR").value_parser(value_parser!(PathBuf));
         let bindir =
             bindir.help("Directory of the database server's programs [default: where pg_config or Debian has it]");
@@ -37,6 +49,9 @@ impl Options {
         let broker = broker.help("Another broker than the one just built, to compare the two");
         let other = Arg::new("other").long("other").value_name("FILE").value_parser(value_parser!(PathBuf));
         let other = other.help("A second broker, to be measured beside the first, where the measurement has two");
+        let engine = Arg::new("engine").long("engine").value_name("NAME").default_value(engines[0]);
+        let engine = engine.value_parser(PossibleValuesParser::new(engines.to_vec())).hide(engines.len() == 1);
+        let engine = engine.help("Which database server it is measured on");
         // cargo bench passes it; cargo test --all-targets does not.
         let bench = Arg::new("bench").long("bench").action(ArgAction::SetTrue).hide(true);
         let number = |&(name, default, help)| {
@@ -44,7 +59,7 @@ impl Options {
         };
         let command = Command::new("cargo bench")
             .about(about)
-            .args([bindir, broker, other, bench])
+            .args([bindir, broker, other, engine, bench])
             .args(numbers.iter().map(number));
         Self { matches: command.get_matches() }
     }
@@ -52,6 +67,11 @@ impl Options {
     /// A number that [`Options::parse`] was told of.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.matches.get_one(name).copied().unwrap_or_default()
+    }
+
+    /// Whether it is to be measured on MariaDB.
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.matches.get_one::<String>("engine").is_some_and(|engine| engine == "mariadb")
     }
 
     /// Directory of the server's programs, where it was said.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use sqlx::{Executor, PgConnection};
 
-use super::{Outcome, postgres::Postgres};
+use super::{Outcome, mariadb::MariaDb, postgres::Postgres};
 
 /// A statement that ended.
 #[derive(Debug, Clone)]
@@ -23,6 +23,29 @@ pub(crate) async fn watch(postgres: &Postgres, window: Duration) -> Outcome<Vec<
     tokio::time::sleep(window).await;
     set_logging(&mut connection, "alter system reset log_min_duration_statement").await?;
     Ok(read(&postgres.log()?[before..]))
+}
+
+/// The same on `MariaDB`, whose log of slow statements is asked for all of them.
+pub(crate) async fn watch_mariadb(server: &MariaDb, window: Duration) -> Outcome<Vec<Statement>> {
+    Ok(read_slow(&server.slow_log(window).await?))
+}
+
+/// Each entry says whose it is and how long it took before its text. A prepared statement is written as it runs.
+fn read_slow(log: &str) -> Vec<Statement> {
+    let (mut statements, mut is_broker, mut millis) = (Vec::new(), false, 0.0);
+    for line in log.lines() {
+        if line.starts_with("# User@Host: ") {
+            is_broker = MariaDb::is_broker(line);
+        } else if let Some(rest) = line.strip_prefix("# Query_time: ") {
+            let seconds = rest.split(' ').next().and_then(|text| text.parse::<f64>().ok());
+            millis = seconds.unwrap_or_default() * 1e3;
+        } else if is_broker && line.starts_with("SET timestamp=") {
+            statements.push(Statement { caller: String::new(), millis });
+        } else if let Some(last) = statements.last_mut().filter(|last| is_broker && last.caller.is_empty()) {
+            last.caller = caller(line);
+        }
+    }
+    statements
 }
 
 async fn set_logging(connection: &mut PgConnection, how: &'static str) -> Outcome<()> {

@@ -105,12 +105,25 @@ pub(crate) fn engine(database: &str) -> MysqlEngine {
 
 /// A session past the engine, as a service at READ COMMITTED has it.
 pub(crate) async fn session(database: &str) -> MySqlConnection {
-    let mut session = server().database(database).connect().await.expect("a connection past the engine");
+    session_of(server().database(database)).await
+}
+
+pub(crate) async fn session_of(options: MySqlConnectOptions) -> MySqlConnection {
+    try_session_of(&options).await.expect("a connection past the engine")
+}
+
+pub(crate) async fn try_session_of(options: &MySqlConnectOptions) -> sqlx::Result<MySqlConnection> {
+    let mut session = options.connect().await?;
     for setting in ["set session transaction isolation level read committed", "set completion_type = 0, autocommit = 1"]
     {
-        session.execute(setting).await.expect("a setting");
+        session.execute(setting).await?;
     }
-    session
+    Ok(session)
+}
+
+/// What the server says it is.
+pub(crate) async fn version() -> String {
+    session("information_schema").await.fetch_one("select version()").await.expect("its version").get(0)
 }
 
 pub(crate) async fn admin(sql: &str) {
@@ -121,7 +134,7 @@ pub(crate) async fn admin(sql: &str) {
 /// Drops what crashed runs left behind: databases that nobody is connected to and whose tables are old.
 async fn sweep() {
     let mut connection = session("information_schema").await;
-    let leftovers = "select schema_name from schemata s where schema_name regexp '^contract_[0-9a-f]{16}$' \
+    let leftovers = "select schema_name from schemata s where schema_name regexp '^(contract|lanes)_[0-9a-f]{16}$' \
                      and not exists (select 1 from processlist p where p.db = s.schema_name) \
                      and (select min(create_time) from tables t where t.table_schema = s.schema_name) \
                          < now() - interval 1 hour";
@@ -241,8 +254,12 @@ impl Database for MariaDb {
     }
 
     async fn refuse_payload(&self, payload: &'static str) {
-        self.execute(&format!("alter table leasehold_job add constraint team_rule check (payload <> '{payload}')"))
-            .await;
+        // The first servers of MySQL 8 parse a check and do not make it.
+        self.execute(&format!(
+            "create trigger team_rule before insert on leasehold_job for each row
+             if new.payload = '{payload}' then signal sqlstate '45000' set message_text = '{payload}'; end if"
+        ))
+        .await;
     }
 
     /// With its place among the ready ones, where it has one: a claim knows no other.

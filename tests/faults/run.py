@@ -5,17 +5,9 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
-
-from faults import checker
+from faults import checker, tables
 from faults.history import Recorder, now, read
 from faults.load import Load, Plan
-
-FINAL = """select (select coalesce(json_agg(json_build_array(id::text, split_part(convert_from(payload, 'UTF8'), '|', 1))), '[]')
-                   from leasehold.job),
-                  (select coalesce(json_agg(json_build_array(id::text, split_part(convert_from(payload, 'UTF8'), '|', 1))), '[]')
-                   from leasehold.dead_job)"""
-
 
 class Run:
     """One run on a database that can be asked at `url`. `plan` holds what differs from the usual load; `kind` is Load for
@@ -24,7 +16,7 @@ class Run:
     def __init__(self, directory, url, ports, kind=Load, **plan):
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.url = url
+        self.tables = tables.of(url)
         self.recorder = Recorder(self.directory, "nemesis")
         self.load = kind(Plan(history=str(self.directory), ports=list(ports), **plan))
         self.watching = threading.Event()
@@ -32,9 +24,9 @@ class Run:
         self.idle_in_transaction = []
 
     def __enter__(self):
-        with self._session() as session:
-            [(seconds,)] = session.execute("select extract(epoch from clock_timestamp())").fetchall()
-        self.recorder.write("clock", t=now(), database=int(float(seconds) * 1e6))
+        with self.tables.session() as session:
+            database = self.tables.now(session)
+        self.recorder.write("clock", t=now(), database=database)
         self.load.start()
         self.watcher.start()
         return self
@@ -72,34 +64,27 @@ class Run:
         self.load.stop()
         self.watching.set()
         self.watcher.join(10)
-        with self._session() as session:
-            live, dead = session.execute(FINAL).fetchone()
+        with self.tables.session() as session:
+            live, dead = self.tables.labels(session)
         self.recorder.write("final", live=live, dead=dead)
         report = checker.check(read(self.directory), reaper_interval=reaper_interval, least=least)
         print(report.table())
         assert not self.idle_in_transaction, "a session of a broker stayed idle in a transaction"
         return report
 
-    def _session(self):
-        return psycopg.connect(self.url, autocommit=True, application_name="test", connect_timeout=5)
-
     def _live(self):
-        with self._session() as session:
-            return session.execute("select count(*) from leasehold.job").fetchone()[0]
+        with self.tables.session() as session:
+            return self.tables.count(session)
 
     def _watch(self):
         """Polls for I10 and for transactions left open; goes on through outages."""
         while not self.watching.wait(0.25):
             try:
-                with self._session() as session:
+                with self.tables.session() as session:
                     while not self.watching.wait(0.25):
                         begin = now()
-                        live, dead = session.execute("select array(select id::text from leasehold.job),"
-                                                     " array(select id::text from leasehold.dead_job)").fetchone()
+                        live, dead = self.tables.ids(session)
                         self.recorder.write("poll", begin=begin, end=now(), live=live, dead=dead)
-                        self.idle_in_transaction += session.execute(
-                            "select pid, query from pg_stat_activity where datname = current_database()"
-                            " and application_name <> 'test' and state like 'idle in transaction%'"
-                            " and clock_timestamp() - state_change > interval '2 s'").fetchall()
-            except psycopg.Error:
+                        self.idle_in_transaction += self.tables.idle_in_transaction(session)
+            except self.tables.errors:
                 continue  # the database is away: that is the fault of the moment

@@ -7,10 +7,12 @@ from harness import LONG
 
 
 @pytest.mark.timeout(3000 if LONG else 240)
-def test_a_replica_killed_midway_loses_nothing_and_acks_nothing_twice(postgres, brokers, work):
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_a_replica_killed_midway_loses_nothing_and_acks_nothing_twice(engine, request, brokers, work):
+    database = request.getfixturevalue(engine)
     jobs, workers = (100_000, 20) if LONG else (6_000, 6)
-    pair = brokers(postgres.url, name="replica-a"), brokers(postgres.url, name="replica-b")
-    report, _ = play(postgres.url, pair, work / "history", jobs, workers)
+    pair = brokers(database.url, name="replica-a"), brokers(database.url, name="replica-b")
+    report, _ = play(database.url, pair, work / "history", jobs, workers)
     assert report.valid is True, report.table()
     counts = report.counts
     assert (counts["lost"], counts["acked-twice"]) == (0, 0)

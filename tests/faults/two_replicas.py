@@ -1,7 +1,7 @@
-"""Two brokers on one PostgreSQL, twenty workers in Python, one broker killed with -9 midway: what became of every job.
+"""Two brokers on one database server, twenty workers in Python, one broker killed with -9 midway: what became of every job.
 
 As a program, with the variables that ./test sets:
-    python -m faults.two_replicas [--jobs 100000] [--workers 20]
+    python -m faults.two_replicas [--engine mariadb] [--jobs 100000] [--workers 20]
 It prints the checker's table for the run, and for three brokers with a seeded bug each, which it must catch.
 """
 
@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from conftest import broker_maker, fresh_database, open_directory
+from conftest import broker_maker, fresh_database, fresh_mariadb, open_directory
 from faults import checker
 from faults.load import Processes
 from faults.run import Run
@@ -21,6 +21,12 @@ SEEDED = {
     "ack without token compare": "stale-ack-accepted",
     "claim sent before its commit": "duplicate-grant",
     "retry that drops a job": "lost",
+}
+
+ENGINES = {
+    "postgres": lambda: fresh_database((os.environ["LEASEHOLD_TEST_POSTGRES_URL"],
+                                        Path(os.environ["LEASEHOLD_TEST_POSTGRES_LOG"]))),
+    "mariadb": fresh_mariadb,
 }
 
 
@@ -54,15 +60,15 @@ def seeded_bugs_caught():
 def main():
     """Prints the tables."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--engine", choices=["postgres", "mariadb"], default="postgres")
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=20)
     options = parser.parse_args()
-    server = os.environ["LEASEHOLD_TEST_POSTGRES_URL"], Path(os.environ["LEASEHOLD_TEST_POSTGRES_LOG"])
-    with (fresh_database(server) as database, open_directory() as work,
+    with (ENGINES[options.engine]() as database, open_directory() as work,
           broker_maker(os.environ["LEASEHOLD_TEST_BROKER"], work) as make):
         pair = make(database.url, name="replica-a"), make(database.url, name="replica-b")
         report, took = play(database.url, pair, work / "history", options.jobs, options.workers)
-    print(f"two replicas, {options.workers} workers, {options.jobs} jobs, one replica killed with -9 midway: {took:.0f} s")
+    print(f"two replicas on {options.engine}, {options.workers} workers, {options.jobs} jobs, one replica killed with -9 midway: {took:.0f} s")
     for bug, count, times in seeded_bugs_caught():
         print(f"seeded bug, {bug}: caught {times} times as {count}")
     return 0 if report.valid is True else 1

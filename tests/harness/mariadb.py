@@ -1,13 +1,14 @@
-"""A private MariaDB server: made, started, killed and thrown away.
+"""A private MariaDB server, or one of MySQL: made, started, killed and thrown away.
 
-MariaDB's programs hand the server to another user where root starts them. The server listens on loopback and on a
+The programs hand the server to another user where root starts them. The server listens on loopback and on a
 socket in its own directory and writes every statement to its general log. Its durability settings are those that the
 broker asks for; all others that a session inherits are as unfriendly as a server may have them: no result may depend on
-them.
+them. Deadlocks are written to `error.log` in its directory, each with the tables it was about.
 
 As a program, for `./test`:
-    python -m harness.mariadb start --root DIR    prints the URL of the server
+    python -m harness.mariadb start --root DIR [--mysqld PROGRAM]    prints the URL of the server
     python -m harness.mariadb stop --root DIR
+MySQL's program finds its messages under `share` beside the directory that it is in.
 """
 
 import argparse
@@ -29,10 +30,15 @@ SETTINGS = {
     "innodb_flush_log_at_trx_commit": "1",
     "sync_binlog": "1",
     "innodb_buffer_pool_size": "128M",
-    "innodb_log_file_size": "256M",
+    "loose_innodb_log_file_size": "256M",
+    "innodb_print_all_deadlocks": "1",
     "max_connections": "300",
     "general_log": "1",
     "performance_schema": "0",
+    "loose_mysqlx": "0",
+    # The first servers of MySQL 8 speak no TLS that the broker's library knows; without it they take a password in the old way.
+    "loose_ssl": "0",
+    "loose_default_authentication_plugin": "mysql_native_password",
     # What a session must not depend on.
     "character_set_server": "latin1",
     "collation_server": "latin1_swedish_ci",
@@ -57,10 +63,11 @@ def program(name):
 
 
 class MariaDB:
-    """One server in `root`. Several may run side by side."""
+    """One server in `root`. Several may run side by side. `mysqld` is MySQL's program; without it the server is MariaDB."""
 
-    def __init__(self, root, settings=None):
+    def __init__(self, root, settings=None, mysqld=None):
         self.root = Path(root)
+        self.mysqld = mysqld and Path(mysqld).resolve()
         self.data = self.root / "data"
         self.log = self.root / "general.log"
         self.socket = self.root / "run" / "socket"
@@ -84,8 +91,19 @@ class MariaDB:
         self.log.chmod(0o666)
         installed = [program("mariadb-install-db"), "--no-defaults", f"--datadir={self.data}", "--skip-test-db",
                      "--auth-root-authentication-method=normal", *self._user()]
+        if self.mysqld:
+            installed = [*self._server(), "--initialize-insecure", *self._user()]
         self._run(installed)
         return self
+
+    def _server(self):
+        """The program and where its files are."""
+        if self.mysqld:
+            home = self.mysqld.parent.parent
+            share = next(path for path in (home / "share", home / "share" / "mysql") if (path / "english").exists())
+            return [self.mysqld, "--no-defaults", f"--datadir={self.data}", f"--basedir={home}",
+                    f"--lc-messages-dir={share}"]
+        return [program("mariadbd"), "--no-defaults", f"--datadir={self.data}"]
 
     def start(self):
         """Starts the server and waits until it answers."""
@@ -93,15 +111,14 @@ class MariaDB:
         with open(self.root / "error.log", "a", encoding="utf-8") as out:
             # A session of its own: a Ctrl-C at the tests must not take it before they have cleaned up.
             started = subprocess.Popen(
-                [program("mariadbd"), "--no-defaults", f"--datadir={self.data}", f"--port={self.port}",
-                 "--bind-address=127.0.0.1", f"--socket={self.socket}", f"--pid-file={self.root}/run/pid",
-                 f"--general-log-file={self.log}", f"--tmpdir={self.root}/run", *options, *self._user()],
+                [*self._server(), f"--port={self.port}", "--bind-address=127.0.0.1", f"--socket={self.socket}",
+                 f"--pid-file={self.root}/run/pid", f"--general-log-file={self.log}", f"--tmpdir={self.root}/run", *options, *self._user()],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd="/", start_new_session=True)
         (self.root / "server").write_text(str(started.pid))
         deadline = time.monotonic() + 60
         while not self._answers():
             if started.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("mariadbd does not start:\n" + (self.root / "error.log").read_text()[-3000:])
+                raise RuntimeError("the server does not start:\n" + (self.root / "error.log").read_text()[-3000:])
             time.sleep(0.05)
         return self
 
@@ -211,8 +228,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("act", choices=["start", "stop"])
     parser.add_argument("--root", required=True, type=Path)
+    parser.add_argument("--mysqld", type=Path)
     options = parser.parse_args()
-    server = MariaDB(options.root)
+    server = MariaDB(options.root, mysqld=options.mysqld)
     if options.act == "stop":
         server.kill()
         return 0

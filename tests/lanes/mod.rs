@@ -31,6 +31,7 @@ mod ledger;
 mod merging;
 mod outage;
 pub(crate) mod proxy;
+pub(crate) mod schema;
 pub(crate) mod server;
 pub(crate) mod stage;
 mod stock;

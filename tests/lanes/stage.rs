@@ -19,12 +19,14 @@ use leasehold::{
     },
 };
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Executor, PgConnection, Row, SqliteConnection, sqlite::SqliteConnectOptions,
+    AssertSqlSafe, ConnectOptions, Executor, MySqlConnection, PgConnection, Row, SqliteConnection,
+    mysql::MySqlDatabaseError, sqlite::SqliteConnectOptions,
 };
 use tempfile::TempDir;
 
 use super::{
     proxy::Proxy,
+    schema::Schema,
     server::{APPLICATION, Server},
 };
 
@@ -36,6 +38,7 @@ pub(crate) struct Stage {
 
 enum Database {
     Postgres { server: Arc<Server>, proxy: Option<Proxy> },
+    MariaDb(Schema),
     Sqlite(TempDir),
 }
 
@@ -48,7 +51,7 @@ impl Stage {
 
     /// The same database, where the broker's schema is `schema`.
     pub(crate) fn in_schema(&self, schema: &str) -> Self {
-        let Database::Postgres { server, .. } = &self.database else { panic!("an embedded database has no schemas") };
+        let Database::Postgres { server, .. } = &self.database else { panic!("only PostgreSQL has schemas") };
         let engine = postgres_engine(&server.url(None), schema);
         Self { engine, database: Database::Postgres { server: Arc::clone(server), proxy: None } }
     }
@@ -59,6 +62,11 @@ impl Stage {
         let proxy = Proxy::before(server.address()).await;
         let engine = postgres_engine(&server.url(Some(proxy.address)), "leasehold");
         Self { engine, database: Database::Postgres { server: Arc::new(server), proxy: Some(proxy) } }
+    }
+
+    pub(crate) async fn mariadb() -> Self {
+        let schema = Schema::fresh().await;
+        Self { engine: schema.engine(), database: Database::MariaDb(schema) }
     }
 
     pub(crate) async fn sqlite() -> Self {
@@ -72,10 +80,23 @@ impl Stage {
         matches!(self.database, Database::Postgres { .. })
     }
 
+    /// Whether services have sessions of their own, beside the broker's.
+    pub(crate) fn is_server(&self) -> bool {
+        !matches!(self.database, Database::Sqlite(_))
+    }
+
     pub(crate) fn server(&self) -> &Server {
         match &self.database {
             Database::Postgres { server, .. } => server,
-            Database::Sqlite(_) => panic!("an embedded database has no server"),
+            _ => panic!("this stage is not on PostgreSQL"),
+        }
+    }
+
+    /// None where the stage is not on MariaDB.
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        match &self.database {
+            Database::MariaDb(schema) => Some(schema),
+            _ => None,
         }
     }
 
@@ -106,6 +127,7 @@ impl Stage {
     pub(crate) async fn sql(&self) -> Sql {
         match &self.database {
             Database::Postgres { server, .. } => Sql::Postgres(server.connect().await),
+            Database::MariaDb(schema) => Sql::MariaDb(schema.connect().await),
             Database::Sqlite(directory) => {
                 let options = SqliteConnectOptions::new()
                     .filename(directory.path().join("leasehold.db"))
@@ -123,6 +145,7 @@ impl Stage {
                 sql.run("begin").await;
                 sql.run("lock table leasehold.job in share mode").await;
             }
+            Sql::MariaDb(_) => sql.run("lock tables leasehold_job read").await,
             Sql::Sqlite(_) => sql.run("begin immediate").await,
         }
         sql
@@ -136,9 +159,10 @@ fn postgres_engine(url: &str, schema: &str) -> Arc<dyn Engine> {
     Arc::new(PostgresEngine::new(options).expect("a PostgreSQL URL"))
 }
 
-/// A session of the test's own, whatever the engine. Statements name tables without a schema.
+/// A session of the test's own, whatever the engine. Statements name tables without a schema; on MariaDB, with their prefix.
 pub(crate) enum Sql {
     Postgres(PgConnection),
+    MariaDb(MySqlConnection),
     Sqlite(SqliteConnection),
 }
 
@@ -148,6 +172,7 @@ impl Sql {
         let statement = sqlx::raw_sql(AssertSqlSafe(text.to_owned()));
         let done = match self {
             Self::Postgres(session) => session.execute(statement).await.map(drop),
+            Self::MariaDb(session) => session.execute(statement).await.map(drop),
             Self::Sqlite(session) => session.execute(statement).await.map(drop),
         };
         done.unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -158,6 +183,7 @@ impl Sql {
         let query = AssertSqlSafe(text.to_owned());
         let found = match self {
             Self::Postgres(session) => session.fetch_one(sqlx::query(query)).await.and_then(|row| row.try_get(0)),
+            Self::MariaDb(session) => session.fetch_one(sqlx::query(query)).await.and_then(|row| row.try_get(0)),
             Self::Sqlite(session) => session.fetch_one(sqlx::query(query)).await.and_then(|row| row.try_get(0)),
         };
         found.unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -171,12 +197,26 @@ impl Sql {
                 .fetch_all(sqlx::query(query))
                 .await
                 .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect()),
+            Self::MariaDb(session) => session
+                .fetch_all(sqlx::query(query))
+                .await
+                .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect()),
             Self::Sqlite(session) => session
                 .fetch_all(sqlx::query(query))
                 .await
                 .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect()),
         };
         found.unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// Cuts a session on MariaDB; one that has gone by itself is no error.
+    pub(crate) async fn kill(&mut self, session: i64) {
+        const NO_SUCH_SESSION: u16 = 1094;
+        let Self::MariaDb(own) = self else { panic!("only MariaDB's sessions have such numbers") };
+        if let Err(error) = own.execute(sqlx::raw_sql(AssertSqlSafe(format!("kill {session}")))).await {
+            let number = error.as_database_error().and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
+            assert_eq!(number.map(MySqlDatabaseError::number), Some(NO_SUCH_SESSION), "{error}");
+        }
     }
 
     /// Returns once the query finds `wanted`.

@@ -63,7 +63,7 @@ async fn treat(scene: &Scene, service: &mut Service<'_>, rng: &mut StdRng, job: 
             ack(scene, rng, job).await;
         }
         24..28 => give_back(scene, rng, job).await,
-        28..45 if scene.stage.is_postgres() => ack_by_sql(scene, service, rng, job).await,
+        28..45 if scene.stage.is_server() => ack_by_sql(scene, service, rng, job).await,
         45..50 => impatient_ack(scene, rng, job).await,
         50..54 => {
             linger(rng, duration.min(Duration::from_millis(200))).await; // may be too late by now

@@ -15,7 +15,7 @@ use leasehold::{
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::history::History;
-use crate::lanes::stage::{Stage, job, put};
+use crate::lanes::stage::{Stage, calm, claim, job, lease, put};
 
 /// The queue of the run.
 pub(super) const QUEUE: &str = "ordered";
@@ -37,12 +37,13 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) async fn new(stage: Stage, keys: usize) -> Self {
         let mut stores = vec![stage.store(StoreOptions::default()).await];
-        if stage.is_postgres() {
+        if stage.is_server() {
             stores.push(stage.store(StoreOptions::default()).await);
         }
         // Brings the queue into being; its first job is none of the run's.
-        let (first, queue) = put(&stores[0], job(QUEUE, "first")).await;
-        stage.sql().await.run(&format!("delete from job where id = {first}")).await;
+        let (_, queue) = put(&stores[0], job(QUEUE, "first")).await;
+        let first = claim(&stores[0], queue, 1).await;
+        stores[0].ack(&calm("producer"), vec![lease(&first[0])]).await.expect("acked");
         Self {
             stage: Arc::new(stage),
             stores,

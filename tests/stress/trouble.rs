@@ -6,7 +6,7 @@ use leasehold::model::Timestamp;
 use rand::{Rng, rngs::StdRng};
 
 use super::scene::{Scene, linger};
-use crate::lanes::server::APPLICATION;
+use crate::lanes::{schema::Schema, server::APPLICATION, stage::Sql};
 
 /// Reaps until the run is closed, from its floor on, sometimes from the beginning.
 pub(super) async fn reap(scene: Scene, mut rng: StdRng) {
@@ -45,14 +45,32 @@ pub(super) async fn cut_sessions(scene: Scene, mut rng: StdRng) -> i64 {
     let mut cut = 0;
     while scene.is_wild() {
         linger(&mut rng, Duration::from_millis(600)).await;
-        let victim = if rng.random_bool(0.25) { "service" } else { APPLICATION };
-        cut += sql
-            .number(&format!(
-                "select count(pg_terminate_backend(pid)) from (select pid from pg_stat_activity \
-                 where application_name = '{victim}' and datname = current_database() and pid <> pg_backend_pid() \
-                 order by random() limit 1) one"
-            ))
-            .await;
+        let service = rng.random_bool(0.25);
+        cut += match scene.stage.schema() {
+            Some(schema) => cut_on_mariadb(&mut sql, schema, service).await,
+            None => cut_on_postgres(&mut sql, if service { "service" } else { APPLICATION }).await,
+        };
     }
     cut
+}
+
+async fn cut_on_postgres(sql: &mut Sql, victim: &str) -> i64 {
+    sql.number(&format!(
+        "select count(pg_terminate_backend(pid)) from (select pid from pg_stat_activity \
+         where application_name = '{victim}' and datname = current_database() and pid <> pg_backend_pid() \
+         order by random() limit 1) one"
+    ))
+    .await
+}
+
+async fn cut_on_mariadb(sql: &mut Sql, schema: &Schema, service: bool) -> i64 {
+    let sessions = schema.sessions_of(service);
+    let one = format!(
+        "select cast(id as signed) from information_schema.processlist where {sessions} order by rand() limit 1"
+    );
+    let victims = sql.numbers(&one).await;
+    for victim in &victims {
+        sql.kill(*victim).await;
+    }
+    i64::try_from(victims.len()).expect("at most one")
 }

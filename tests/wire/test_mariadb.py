@@ -261,6 +261,33 @@ def test_unfriendly_settings_of_the_server_change_nothing(mariadb, brokers):
                        " from leasehold_jobs") == 1, "as people see it too"
 
 
+def test_unfriendly_settings_of_a_services_session_change_nothing(mariadb, brokers):
+    stub = brokers(mariadb.url).stub()
+    stream = Stream(stub, "q")
+    stream.expect("opened")
+    keys = ["k", "K", "k ", "k-", "K-"]
+    with mariadb.connect() as session, session.cursor() as cursor:
+        cursor.execute("set names utf8mb4 collate utf8mb4_general_ci")
+        cursor.execute("set session time_zone = '-11:00', sql_mode = 'ANSI,PAD_CHAR_TO_FULL_LENGTH'")
+        cursor.execute("select 'k' = 'K', now() < utc_timestamp() - interval 10 hour")
+        assert cursor.fetchone() == (1, 1), "unfriendly they are"
+        begun = time.time()
+        for key in keys:
+            options = f'{{"ordering_key": "{key}", "delay_seconds": 1.5}}'
+            cursor.execute("call leasehold_enqueue('q', %s, %s, @job)", [key, options])
+    leased = stream.jobs(len(keys))
+    assert time.time() - begun >= 1.4, "not before its time"
+    assert {one.payload.decode(): one.ordering_key for one in leased} == {key: key for key in keys}, "each a key of its own"
+    for one in leased:
+        assert abs(one.enqueued_at.ToNanoseconds() / 1e9 - begun) < 60
+    with mariadb.connect() as session, session.cursor() as cursor:
+        cursor.execute("set session time_zone = '+09:00'")
+        for one in leased:
+            cursor.execute("call leasehold_ack(%s, @acked)", [one.lease_token])
+            cursor.execute("select @acked")
+            assert cursor.fetchone()[0] == 1
+
+
 def test_another_prefix_is_another_broker(mariadb, brokers):
     plain = brokers(mariadb.url)
     other = brokers(mariadb.url, database_table_prefix="jobs_")
@@ -307,3 +334,15 @@ def test_the_doctor_looks_at_mariadb(mariadb, brokers, program):
     assert "MariaDB" in done.stdout, done.stdout + done.stderr
     assert PASSWORD not in done.stdout + done.stderr
 
+
+
+def test_the_demo_runs_on_it_beside_others_tables(mariadb, brokers, program):
+    enqueue(brokers(mariadb.url).stub(), job("orders", b"mine"))
+    for _ in range(2):
+        done = subprocess.run([program, "demo", "--seconds", "1", "--database-url", mariadb.url], capture_output=True, text=True,
+                              timeout=90, check=False, env={"PATH": os.environ["PATH"]})
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert re.search(r"^together +[1-9]", done.stdout, re.M), done.stdout
+        assert PASSWORD not in done.stdout + done.stderr
+    assert mariadb.one("select count(*) from leasehold_job") == 1
+    assert mariadb.one("select count(*) from leasehold_demo_job") == 0

@@ -1,4 +1,4 @@
-//! `leasehold demo`: a broker on the embedded database, three business processes that use it over gRPC, and a table of
+//! `leasehold demo`: a broker on the embedded database, or on one that is named, three business processes that use it over gRPC, and a table of
 //! what became of every job.
 
 mod client;
@@ -38,6 +38,9 @@ pub(super) fn command() -> Command {
         .about(
             "Run a broker on the embedded database with three business processes, and count what becomes of every job",
         )
+        .arg(Arg::new("database-url").long("database-url").value_name("URL").help(
+            "Run it on this database instead, in a schema leasehold_demo, or tables leasehold_demo_…, which it makes and leaves",
+        ))
         .arg(
             Arg::new("seconds")
                 .long("seconds")
@@ -51,19 +54,22 @@ pub(super) fn command() -> Command {
 /// Runs it.
 pub(super) fn run(matches: &ArgMatches) -> Exit {
     let seconds = matches.get_one::<u64>("seconds").copied().unwrap_or(12);
-    super::run_to_end(
-        async move { demonstrate(Duration::from_secs(seconds)).await.unwrap_or_else(|why| exit::fail(&why)) },
-    )
+    let url = matches.get_one::<String>("database-url").cloned();
+    super::run_to_end(async move {
+        demonstrate(Duration::from_secs(seconds), url).await.unwrap_or_else(|why| exit::fail(&why))
+    })
 }
 
-async fn demonstrate(length: Duration) -> Result<Exit, Box<dyn std::error::Error>> {
+async fn demonstrate(length: Duration, url: Option<String>) -> Result<Exit, Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
-    let config = config(directory.path())?;
+    // The embedded database is new each time; in another one an interrupted run may have left jobs behind.
+    let run = url.is_some().then(rand::random);
+    let config = config(directory.path(), url)?;
     logging::start(config.broker.log_format, config.broker.log_level, Vec::new())?;
     let app = App::start(&config, database::telemetry(&config)?).await?;
     exit::note(&format_args!("a broker serves gRPC on {} for {} s", app.grpc_address(), length.as_secs()));
 
-    let tallies = ALL.map(|process| (process, Arc::new(Tally::default())));
+    let tallies = ALL.map(|process| (Process { run, ..process }, Arc::new(Tally::default())));
     let clients = clients(app.grpc_address(), &tallies, Instant::now() + length).await;
     let lane_time = lane_time::read(app.http_address()).await;
     app.drain(CancellationToken::new()).await;
@@ -78,7 +84,7 @@ async fn demonstrate(length: Duration) -> Result<Exit, Box<dyn std::error::Error
 }
 
 /// The configuration of the demonstration's broker. Neither file nor environment have a say, so that it is the same everywhere.
-fn config(directory: &std::path::Path) -> Result<Config, Box<dyn std::error::Error>> {
+fn config(directory: &std::path::Path, url: Option<String>) -> Result<Config, Box<dyn std::error::Error>> {
     let directory = directory.to_str().ok_or("the temporary directory's path is no valid text")?;
     let said = [
         ("listen", "127.0.0.1:0"),
@@ -87,7 +93,18 @@ fn config(directory: &std::path::Path) -> Result<Config, Box<dyn std::error::Err
         ("replica_name", "demo"),
         ("log_level", "warn"),
     ];
-    let flags = said.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    let mut flags = said.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+    if let Some(url) = url {
+        // Each option is refused beside a URL that it says nothing for.
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        match scheme {
+            "postgres" | "postgresql" => flags.push(("database_schema".to_owned(), "leasehold_demo".to_owned())),
+            "mysql" | "mariadb" => flags.push(("database_table_prefix".to_owned(), "leasehold_demo_".to_owned())),
+            _ => {}
+        }
+        flags.push(("migrate".to_owned(), "true".to_owned()));
+        flags.push(("database_url".to_owned(), url));
+    }
     Ok(Config::load(&Sources { flags, ..Sources::default() })?.0)
 }
 

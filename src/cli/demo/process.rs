@@ -7,8 +7,10 @@ use std::time::Duration;
 pub(super) struct Process {
     /// Its name, sent as `leasehold-caller` with every call.
     pub(super) caller: &'static str,
-    /// Where its jobs wait.
+    /// Where its jobs wait; see [`Process::queue_name`].
     pub(super) queue: &'static str,
+    /// Which run of the demonstration it is, where others may have left jobs behind.
+    pub(super) run: Option<u32>,
     /// 0 to 9.
     pub(super) priority: i32,
     /// Jobs of one Enqueue.
@@ -47,6 +49,7 @@ pub(super) const ALL: [Process; 3] = [
     Process {
         caller: "checkout_completion",
         queue: "orders",
+        run: None,
         priority: 8,
         batch: 4,
         pause: Duration::from_millis(20),
@@ -60,6 +63,7 @@ pub(super) const ALL: [Process; 3] = [
     Process {
         caller: "email_delivery",
         queue: "email",
+        run: None,
         priority: 4,
         batch: 20,
         pause: Duration::from_millis(60),
@@ -73,6 +77,7 @@ pub(super) const ALL: [Process; 3] = [
     Process {
         caller: "search_indexing",
         queue: "search.documents",
+        run: None,
         priority: 2,
         batch: 100,
         pause: Duration::from_millis(150),
@@ -86,6 +91,11 @@ pub(super) const ALL: [Process; 3] = [
 ];
 
 impl Process {
+    /// The name of its queue in this run.
+    pub(super) fn queue_name(&self) -> String {
+        self.run.map_or_else(|| self.queue.to_owned(), |run| format!("{}-{run:08x}", self.queue))
+    }
+
     /// What happens to job number `number`, counted from 1.
     pub(super) fn fate(&self, number: u64) -> Fate {
         let hits = |one_in: u64| one_in > 0 && number.is_multiple_of(one_in);
@@ -110,6 +120,13 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_on_one_database_have_queues_of_their_own() {
+        let [first, ..] = ALL;
+        assert_eq!(first.queue_name(), "orders");
+        assert_eq!(Process { run: Some(0xab), ..first }.queue_name(), "orders-000000ab");
+    }
 
     #[test]
     fn every_fate_comes_up() {

@@ -49,7 +49,7 @@ async fn enqueue(process: &Process, client: &mut Client, body: EnqueueRequest) -
 fn job(process: &Process, number: u64) -> NewJob {
     let due = process.due_in(number).and_then(|due| prost_types::Duration::try_from(due).ok());
     NewJob {
-        queue: process.queue.to_owned(),
+        queue: process.queue_name(),
         payload: number.to_string().into(),
         content_type: "text/plain".to_owned(),
         priority: Some(process.priority),

@@ -34,7 +34,7 @@ pub(super) async fn run(process: Process, name: String, client: Client, tally: &
 /// Works on one stream until it ends.
 async fn work(process: &Process, name: &str, mut client: Client, tally: &Tally) -> Result<(), tonic::Status> {
     let request = LeaseRequest {
-        queues: vec![process.queue.to_owned()],
+        queues: vec![process.queue_name()],
         consumer: name.to_owned(),
         max_in_flight: process.in_flight,
         lease_duration: Some(prost_types::Duration { seconds: LEASE_SECONDS, nanos: 0 }),

@@ -12,7 +12,7 @@ use super::{
     keys::OrderingKey,
     record::{priority, tier},
     session::MysqlSession,
-    value::{column, count, list, moment, name, narrow},
+    value::{Maybe, column, count, list, moment, name, narrow},
 };
 use crate::{
     model::{Caller, QueueId, QueueName, Timestamp},
@@ -35,6 +35,11 @@ struct Arrival {
 
 impl MysqlSession {
     pub(super) async fn adopt(&mut self, caller: &Caller, floor: i64, limit: usize) -> Result<Adopted, EngineError> {
+        // Mostly there is nothing, and no transaction is needed to see that.
+        let look = self.statement(caller, include_str!("sql/first_arrival.sql")).bind(floor);
+        if self.read_alone(look, caller).await?.is_empty() {
+            return Ok(Adopted { floor, ..Adopted::default() });
+        }
         let now = self.begin(caller).await?;
         let adopted = self.adopt_committed(caller, floor, limit, now).await;
         let (mut adopted, settled) = self.end(caller, adopted).await?;
@@ -126,7 +131,7 @@ impl MysqlSession {
             let tier = tier(priority(column(&row, "priority")?)?);
             let id: i64 = column(&row, "id")?;
             rows.push((id, queue, tier, ready_at.0, 0, 0));
-            notes.push((id, ready_at.0, 1, None::<&str>));
+            notes.push((id, ready_at.0, 1, Maybe(None::<&str>)));
             queues.insert(QueueId(queue));
         }
         if !rows.is_empty() {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{
     session::MysqlSession,
-    value::{column, list, narrow},
+    value::{Maybe, column, list, narrow},
 };
 use crate::{
     model::{Caller, JobId, QueueName, ReplicaId, StreamId, Timestamp, time::micros},
@@ -87,7 +87,7 @@ impl MysqlSession {
                     names(&stream.queues),
                     stream.max_in_flight,
                     stream.in_flight,
-                    stream.oldest_lease.map(|age| now.0.saturating_sub(micros(age))),
+                    Maybe(stream.oldest_lease.map(|age| now.0.saturating_sub(micros(age)))),
                     now.0.saturating_sub(micros(stream.age)),
                 )
             })

@@ -1,6 +1,11 @@
 //! What becomes of jobs: they live on, die or go. All of them are locked.
 
-use super::{held::HeldLease, record::tier, session::MysqlSession, value::list};
+use super::{
+    held::HeldLease,
+    record::tier,
+    session::MysqlSession,
+    value::{Maybe, list},
+};
 use crate::{
     model::{Caller, Timestamp},
     store::error::EngineError,
@@ -62,7 +67,7 @@ impl MysqlSession {
         self.change(ready).await?;
         let notes: Vec<_> = returns
             .iter()
-            .map(|back| (back.job, back.ready_at.0, i32::from(back.error.is_none()), back.error.flatten()))
+            .map(|back| (back.job, back.ready_at.0, i32::from(back.error.is_none()), Maybe(back.error.flatten())))
             .collect();
         let note = self.statement(caller, include_str!("sql/return_jobs.sql")).bind(list(&notes)?);
         self.change(note).await.map(drop)
@@ -78,7 +83,9 @@ impl MysqlSession {
         if burials.is_empty() {
             return Ok(());
         }
-        let copy = self.statement(caller, include_str!("sql/bury.sql")).bind(now.0).bind(now.0).bind(list(burials)?);
+        let rows: Vec<_> =
+            burials.iter().map(|(job, error, attempt, number)| (job, Maybe(*error), attempt, number)).collect();
+        let copy = self.statement(caller, include_str!("sql/bury.sql")).bind(now.0).bind(now.0).bind(list(&rows)?);
         let copied = self.change(copy).await?;
         as_many("jobs buried", copied, burials.len())
     }

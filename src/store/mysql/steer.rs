@@ -10,7 +10,7 @@ use super::{
     keys::OrderingKey,
     maintain::Ended,
     session::MysqlSession,
-    value::{column, list, moment, name, narrow},
+    value::{Maybe, column, list, moment, name, narrow},
 };
 use crate::{
     model::{Caller, JobId, QueueId, StreamId, Timestamp},
@@ -227,10 +227,10 @@ impl MysqlSession {
             }
         }
         let places: Vec<(i64, i64)> = keyed.iter().copied().zip(self.draw_ids(caller, keyed.len()).await?).collect();
-        let all: Vec<(i64, Option<i64>)> = places
+        let all: Vec<(i64, Maybe<i64>)> = places
             .iter()
-            .map(|(job, place)| (*job, Some(*place)))
-            .chain(plain.iter().map(|job| (*job, None)))
+            .map(|(job, place)| (*job, Maybe(Some(*place))))
+            .chain(plain.iter().map(|job| (*job, Maybe(None))))
             .collect();
         let live = self.statement(caller, include_str!("sql/revive.sql")).bind(now.0).bind(list(&all)?);
         self.change(live).await?;

@@ -1,6 +1,6 @@
 //! How values travel to the server and back.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sqlx::{Decode, MySql, Row as _, Type, mysql::MySqlRow};
 
 use crate::{
@@ -52,7 +52,28 @@ pub(super) fn list<T: Serialize + ?Sized>(items: &T) -> Result<String, EngineErr
     serde_json::to_string(items).map_err(|_| EngineError::Bug("a list that is no JSON".into()))
 }
 
+/// What a list may lack. None travels as an empty list, whose first element is no value in any path: early servers
+/// of MySQL 8.0 read JSON's `null` as the text `null`, and refuse it for a number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Maybe<T>(pub(super) Option<T>);
+
+impl<T: Serialize> Serialize for Maybe<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_slice().serialize(serializer)
+    }
+}
+
 /// A number of items as the server counts them.
 pub(super) fn count(items: usize) -> i64 {
     i64::try_from(items).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_list_lacks_is_no_null_in_it() {
+        assert_eq!(list(&[(1, Maybe(Some("x"))), (2, Maybe(None))]).expect("JSON"), r#"[[1,["x"]],[2,[]]]"#);
+    }
 }

@@ -1,4 +1,4 @@
--- ? now, ? now, ? [[job, error or null, attempt, lease number], …], all of them locked by this transaction
+-- ? now, ? now, ? [[job, [error] or [], attempt, lease number], …], all of them locked by this transaction
 -- Copies jobs to the dead ones; they are removed in the same transaction.
 insert into leasehold_dead_job (
     id, queue_id, priority, attempt, max_attempts, lease_number, position, enqueued_at, available_at, dead_at, expires_at,
@@ -8,7 +8,7 @@ select j.id, j.queue_id, j.priority, v.attempt, j.max_attempts, v.lease_number, 
     ?, ? + q.dead_retention, j.payload_bytes, j.ordering_key, j.idempotency_key, j.caller, j.content_type, j.traceparent,
     j.tracestate, j.headers, v.error, j.payload
 from json_table(?, '$[*]' columns (
-    id bigint path '$[0]', error mediumtext character set utf8mb4 path '$[1]', attempt int path '$[2]',
+    id bigint path '$[0]', error mediumtext character set utf8mb4 path '$[1][0]', attempt int path '$[2]',
     lease_number bigint path '$[3]'
 )) v
 straight_join leasehold_job j force index (primary) on j.id = v.id
