@@ -4,6 +4,7 @@
 //! only door to the database, and `ARCHITECTURE.md` for the map.
 
 pub mod app;
+pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod connections;

@@ -3,16 +3,17 @@
 #![allow(clippy::print_stdout, reason = "whoever started it wants to know how it ended")]
 #![allow(dead_code, reason = "each measurement uses the part that it needs")]
 
-pub(crate) mod bare;
 pub(crate) mod broker;
 pub(crate) mod clients;
 pub(crate) mod figures;
 pub(crate) mod mariadb;
 pub(crate) mod postgres;
-pub(crate) mod process;
 pub(crate) mod server;
 pub(crate) mod statements;
 pub(crate) mod status;
+
+#[allow(unused_imports, reason = "each measurement uses the part that it needs")]
+pub(crate) use leasehold::bench::process;
 
 use std::{
     error::Error,

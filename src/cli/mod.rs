@@ -1,8 +1,9 @@
 //! The command line. Data goes to stdout, notes to stderr.
 //!
-//! `serve`, `migrate`, `doctor`, `prove`, `demo` and `config` work on this machine and the database. The commands in `remote` speak to a
+//! `serve`, `migrate`, `doctor`, `prove`, `bench`, `demo` and `config` work on this machine and the database. The commands in `remote` speak to a
 //! broker through its public API: [`broker`] is how they reach it and how calls fail, [`output`] is how they print.
 
+mod bench;
 mod broker;
 mod budget;
 mod completions;
@@ -63,7 +64,8 @@ fn command() -> Command {
         .subcommand(doctor::command())
         .subcommand(demo::command())
         .subcommand(config::command())
-        .subcommand(prove::command());
+        .subcommand(prove::command())
+        .subcommand(bench::command());
     Remote::augment_subcommands(program)
         .subcommand(completions::command())
         .subcommand(docs::command())
@@ -78,6 +80,7 @@ fn dispatch(matches: &ArgMatches) -> Exit {
         Some(("demo", matches)) => demo::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("prove", matches)) => prove::run(matches),
+        Some(("bench", matches)) => bench::run(matches),
         Some(("version", _)) => print(&format!("leasehold {}\n", env!("CARGO_PKG_VERSION"))),
         Some(("completions", matches)) => completions::run(matches),
         Some(("docs", matches)) => docs::run(matches),

@@ -1,5 +1,6 @@
 //! The program as operators start and stop it, and as they use it from a shell.
 
+mod bench;
 mod broker;
 mod configuration;
 mod drain;

@@ -1,0 +1,1 @@
+"""What measures Leasehold and its peers."""
