@@ -59,8 +59,10 @@ async fn sell(db: &dyn Database, sale: Sale) {
         buyer.expect("no buyer fails");
     }
     let took = begun.elapsed();
-    let mut story = outcomes.story.lock().expect("not poisoned");
-    let falsely = story.false_refusals();
+    let (falsely, refusals) = {
+        let mut story = outcomes.story.lock().expect("not poisoned");
+        (story.false_refusals(), story.refusals())
+    };
     let (sold, deadlocks) = (outcomes.sold.load(SeqCst), shop.deadlocks.load(SeqCst));
     println!(
         "{}: {BUYERS} buyers, {} units at {} locations, carts up to {}: held {}, put back {}, units sold {sold}, \
@@ -71,16 +73,15 @@ async fn sell(db: &dyn Database, sale: Sale) {
         sale.most_in_cart,
         outcomes.held.load(SeqCst),
         outcomes.returned.load(SeqCst),
-        story.refusals(),
+        refusals,
         falsely.len(),
         shop.late.load(SeqCst),
         shop.busy.load(SeqCst),
     );
     assert_eq!(sold, sale.units, "sold what was there, all of it");
     assert!(falsely.is_empty(), "sent away while there was some: {:?}", &falsely[..falsely.len().min(3)]);
-    assert!(story.refusals() >= BUYERS, "everybody asked until there was nothing");
+    assert!(refusals >= BUYERS, "everybody asked until there was nothing");
     assert_eq!(deadlocks, 0, "deadlocks");
-    drop(story);
     for key in keys.iter() {
         assert_eq!(shop.balance(key).await, (each, each), "everything is held");
     }

@@ -25,6 +25,7 @@ const RACERS: usize = 16;
 const TIME_TO_LIVE: Duration = Duration::from_millis(80);
 /// Around the end of its time.
 const SPREAD: Duration = Duration::from_millis(50);
+const FIRST: Duration = Duration::from_millis(30);
 
 /// Where jobs go: of commits, and of expiries.
 #[derive(Clone, Copy)]
@@ -118,7 +119,7 @@ async fn run(number: usize, rounds: usize, key: StockKey, queues: Queues, shop: 
         let Reserved::New { reservation, .. } = shop.reserve(number, &cart).await else {
             panic!("a unit for each round")
         };
-        let mut offset = || TIME_TO_LIVE - SPREAD + SPREAD.mul_f64(2.0 * dice.random::<f64>());
+        let mut offset = || FIRST + SPREAD.mul_f64(2.0 * dice.random::<f64>());
         let (first, second) = (offset(), offset());
         let id = reservation.id;
         let (committed, released) = tokio::join!(

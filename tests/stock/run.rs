@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
         self.bench = Some(bench);
         match (doing, answer) {
             (Doing::Adjust(adjusting, known), Answer::Adjusted(answer)) => {
-                self.adjusted(adjusting, *known, repeated, answer)
+                self.adjusted(adjusting, *known, repeated, answer);
             }
             (Doing::Reserve { .. }, Answer::Reserved(answer)) => self.reserved(doing, repeated, answer).await,
             (Doing::End(place, state), Answer::Ended(answer)) => self.ended(*place, *state, repeated, answer),

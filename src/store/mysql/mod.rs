@@ -15,6 +15,7 @@ mod budgets;
 mod claim;
 mod dead;
 mod enqueue;
+mod entry;
 mod error;
 mod examine;
 mod expire;

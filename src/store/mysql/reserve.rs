@@ -13,14 +13,11 @@ use super::{
     repeated::{KEEP_EXPIRY_JOBS, RESERVE_UNITS},
     reservation::stored,
     session::MysqlSession,
-    units::{self, Key2},
+    units,
     value::{column, count, list, place},
 };
 use crate::{
-    model::{
-        Caller, JobId, LedgerKind, ReservationId, ReservationLine, ReservationState, Start, StockKey, Timestamp,
-        time::micros,
-    },
+    model::{Caller, JobId, ReservationId, ReservationState, Start, StockKey, Timestamp, time::micros},
     store::{
         engine::{
             Cart, End, Ended, EnqueuedRow, JobRow, Pruned, ReservationRef, ReservationRow, Reserved, Reserving, Swept,
@@ -46,11 +43,14 @@ enum Filled {
 }
 
 /// A reservation that this transaction has made.
-struct Named {
-    id: ReservationId,
-    created_at: Timestamp,
-    expires_at: Timestamp,
+pub(super) struct Named {
+    pub(super) id: ReservationId,
+    pub(super) created_at: Timestamp,
+    pub(super) expires_at: Timestamp,
 }
+
+/// Units that are locked, and the lines whose pools run low.
+type Ready = (Vec<(String, String, i64)>, Vec<usize>);
 
 #[async_trait]
 impl Reserving for MysqlSession {
@@ -150,10 +150,8 @@ impl MysqlSession {
             Ok(named) => named,
             Err(known) => return Ok(known),
         };
-        let Some(low) = self.take_ready(caller, cart).await? else { return Ok(Reserved::Short) };
-        let ids = [named.id.0];
-        self.enter(caller, cart, &named).await?;
-        self.leave_deltas(caller, LedgerKind::Reserve, &ids, now).await?;
+        let Some((taken, low)) = self.find_ready(caller, cart).await? else { return Ok(Reserved::Short) };
+        self.enter_at_once(caller, cart, &named, &taken).await?;
         self.complete(caller, cart, named, low).await
     }
 
@@ -243,8 +241,8 @@ impl MysqlSession {
         Ok(Err(if content == cart.content { Reserved::Known(row) } else { Reserved::KeyReused }))
     }
 
-    /// Takes units that nobody else is about to take, for all lines or not at all; the lines whose pools run low.
-    async fn take_ready(&mut self, caller: &Caller, cart: &Cart) -> Result<Option<Vec<usize>>, EngineError> {
+    /// Locks units that nobody else is about to take, for all lines or not at all; and the lines whose pools run low.
+    async fn find_ready(&mut self, caller: &Caller, cart: &Cart) -> Result<Option<Ready>, EngineError> {
         let mut taken = Vec::new();
         let mut low = Vec::new();
         let (size, sql) = RESERVE_UNITS.smallest(cart.lines.len());
@@ -278,28 +276,7 @@ impl MysqlSession {
             let is_low = |ahead: &i64| ahead.saturating_mul(2) < i64::from(cart.pool);
             low.extend(ahead.iter().enumerate().filter(|(_, ahead)| is_low(ahead)).map(|(n, _)| part * size + n));
         }
-        self.take_units(caller, &taken).await?;
-        Ok(Some(low))
-    }
-
-    /// Lines and their entries of the ledger.
-    async fn enter(&mut self, caller: &Caller, cart: &Cart, named: &Named) -> Result<(), EngineError> {
-        let rows: Vec<(usize, String, String, u32)> = cart
-            .lines
-            .iter()
-            .enumerate()
-            .map(|(n, ReservationLine { key, quantity })| {
-                let (item, location): Key2 = units::hexed(key);
-                (n, item, location, *quantity)
-            })
-            .collect();
-        let record = self
-            .statement(caller, include_str!("sql/record_lines.sql"))
-            .bind(named.id.0)
-            .bind(named.expires_at.0)
-            .bind(list(&rows)?);
-        self.change(record).await?;
-        self.enter_lines(caller, LedgerKind::Reserve, &[named.id.0], named.created_at).await
+        Ok(Some((taken, low)))
     }
 
     /// The jobs, last of all, since their keys may have to be waited for.
