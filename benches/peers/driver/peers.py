@@ -186,7 +186,7 @@ class Leasehold(Peer):
             "drain-one": ("drain", "--batch", 1, "--streams", 64, "--credit", 8),
             "drain": ("drain", "--batch", 100),
             "life": ("all", "--batch", 100),
-            "latency": ("latency", "--rate", RATE, "--for", f"{bench.latency_seconds}s"),
+            "latency": ("latency", "--streams", 8, "--rate", RATE, "--for", f"{bench.latency_seconds}s"),
         }[act]
         if act != "latency":
             flags += ["--jobs", self.count(bench, act)]
