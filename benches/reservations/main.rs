@@ -5,7 +5,6 @@
 
 mod bare;
 mod buyers;
-mod mariadb;
 mod server;
 #[path = "../stand/mod.rs"]
 mod stand;
@@ -26,7 +25,6 @@ const BROKER: &str = "broker";
 const BARE: &str = "bare";
 
 fn main() -> ExitCode {
-    let mariadb = ("mariadb", "0", "1 measures on MariaDB in place of PostgreSQL");
     let clients =
         ("clients", "64", "Buyers at once, each with one sale after the other; in bare SQL each has a connection");
     let seconds = ("seconds", "5", "Length of each phase");
@@ -36,7 +34,8 @@ fn main() -> ExitCode {
     let commit =
         ("commit", "0", "Microseconds that the server waits with each commit, as for a slower disk or a standby");
     let about = "Sells one hot item through the broker and by bare SQL that counts in one row";
-    let options = Options::parse(about, &[mariadb, clients, seconds, rounds, rivals, think, commit]);
+    let options =
+        Options::parse_on(&["postgres", "mariadb"], about, &[clients, seconds, rounds, rivals, think, commit]);
     options.run(measure(&options))
 }
 
@@ -53,7 +52,7 @@ struct Figures {
 }
 
 async fn measure(options: &Options) -> Outcome<()> {
-    let server = Server::start(options.number("mariadb") == 1, options.bindir(), options.number("commit")).await?;
+    let server = Server::start(options.is_mariadb(), options.bindir(), options.number("commit")).await?;
     println!("{}", figures::machine());
     println!(
         "{}, every commit on disk, and {} µs later; {} buyers; {} rounds of {} s; {} transactions that think for {} ms",

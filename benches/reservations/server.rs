@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
+use sqlx::Executor as _;
+
 use super::{
     bare::Session,
-    mariadb::MariaDb,
-    stand::{Outcome, postgres::Postgres},
+    stand::{Outcome, mariadb::MariaDb, postgres::Postgres},
 };
 
 const POSTGRES: [&str; 4] =
     ["max_wal_size=8GB", "checkpoint_timeout=1h", "shared_buffers=512MB", "max_connections=200"];
+const MARIADB: [&str; 3] = ["innodb-buffer-pool-size=512M", "innodb-log-file-size=2G", "max-connections=200"];
 
 pub(super) enum Server {
     Postgres(Postgres),
@@ -28,7 +30,8 @@ impl Server {
         }
         let settings = settings.iter().map(String::as_str);
         if mariadb {
-            return Ok(Self::MariaDb(MariaDb::start(&settings.collect::<Vec<_>>()).await?));
+            let settings: Vec<&str> = MARIADB.into_iter().chain(settings).collect();
+            return Ok(Self::MariaDb(MariaDb::start(bindir, &settings).await?));
         }
         let settings: Vec<&str> = POSTGRES.into_iter().chain(settings).collect();
         Ok(Self::Postgres(Postgres::start(bindir, &settings).await?))
@@ -52,7 +55,11 @@ impl Server {
     pub(super) async fn connect(&self, database: &str) -> Outcome<Session> {
         Ok(match self {
             Self::Postgres(server) => Session::Postgres(server.connect(database).await?),
-            Self::MariaDb(server) => Session::MariaDb(server.connect(database).await?),
+            Self::MariaDb(server) => {
+                let mut session = server.connect(database).await?;
+                session.execute("set session transaction isolation level read committed").await?;
+                Session::MariaDb(session)
+            }
         })
     }
 

@@ -110,7 +110,7 @@ impl Drop for Broker {
 }
 
 /// Ends a child politely, and after `patience` not politely.
-pub(crate) fn end(child: &mut Child, signal: Signal, patience: Duration) {
+pub(super) fn end(child: &mut Child, signal: Signal, patience: Duration) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let asked = pid.is_some_and(|pid| kill_process(pid, signal).is_ok());
     let give_up = Instant::now() + patience;

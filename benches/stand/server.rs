@@ -62,10 +62,10 @@ impl Server {
 
     /// Processor time of all of the server.
     pub(crate) fn processor_time(&self) -> Outcome<Duration> {
-        Ok(match self {
-            Self::Postgres(server) => process::processor_time_of_family(server.pid()),
-            Self::MariaDb(server) => process::processor_time(server.pid()),
-        }?)
+        match self {
+            Self::Postgres(server) => Ok(process::processor_time_of_family(server.pid())?),
+            Self::MariaDb(server) => Ok(process::processor_time(server.pid())?),
+        }
     }
 
     /// What brokers sent within `window`.

@@ -85,8 +85,8 @@ impl Default for UpkeepOptions {
             arrivals_interval: Duration::from_secs(1),
             expiry_interval: Duration::from_secs(2),
             pruner_interval: Duration::from_mins(1),
-            sweeper_interval: Duration::from_secs(1),
-            refill_interval: Duration::from_secs(1),
+            sweeper_interval: Duration::from_secs(5),
+            refill_interval: Duration::from_secs(10),
             reservation_retention: Duration::from_hours(30 * 24),
             switch_interval: Duration::from_secs(5),
             budget_interval: Duration::from_secs(5),
@@ -188,7 +188,9 @@ impl Upkeep {
         }
         upkeep.run(Expiry::new(store.clone(), dispatch.clone()), options.expiry_interval, &options);
         upkeep.run(Sweeper::new(store.clone(), dispatch.clone()), options.sweeper_interval, &options);
-        upkeep.run(Refill::new(store.clone()), options.refill_interval, &options);
+        if store.is_shared() {
+            upkeep.run(Refill::new(store.clone()), options.refill_interval, &options); // one writer alone leaves nothing to fold
+        }
         upkeep.run(Switches::new(store.clone()), options.switch_interval, &options);
         upkeep.run(EndedReservations::new(store.clone(), options.reservation_retention), pruner, &options);
         upkeep.run(Present::new(dispatch), options.presence_interval, &options);

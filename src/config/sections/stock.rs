@@ -27,10 +27,10 @@ section! {
         /// Longest that a reservation may hold its units.
         time_to_live_max: Duration = Span::seconds(86_400, 1, 86_400);
         /// How often reservations past their time are ended.
-        sweeper_interval: Duration = Span::millis(1_000, 100, 60_000);
+        sweeper_interval: Duration = Span::millis(5_000, 100, 60_000);
         /// How often what reservations and their ends left is added up, and pools that ran low are filled; one that runs low is
         /// filled at once besides.
-        refill_interval: Duration = Span::millis(1_000, 100, 60_000);
+        refill_interval: Duration = Span::millis(10_000, 100, 60_000);
         /// How long a reservation and its reference are kept after its end. The ledger is kept for ever.
         retention: Duration = Span::hours(30 * 24, 1, 3_650 * 24);
         /// Switches that stop reservations at most.

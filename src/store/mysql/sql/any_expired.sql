@@ -1,9 +1,12 @@
 -- ? floor
--- What time it is, and whether a lease ended. Locks nothing, so that a pass that finds nothing is one statement.
+-- What time it is, and the number of a lease that ended, if any: were it in the index, MySQL would walk all of that.
+-- Locks nothing, so that a pass that finds nothing is one statement.
 select timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', utc_timestamp(6)) as now,
-    exists (
-        select 1
+    (
+        select l.lease_number
         from leasehold_lease l force index (lease_until)
         where l.lease_until > ?
             and l.lease_until <= timestampdiff(microsecond, timestamp '1970-01-01 00:00:00', utc_timestamp(6))
+        order by l.lease_until
+        limit 1
     ) as found
