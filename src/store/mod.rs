@@ -49,7 +49,7 @@ mod wakes;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -192,6 +192,7 @@ struct Inner {
     budgets: Budgets,
     switches: Switches,
     refills: Refills,
+    uses_stock: AtomicBool,
     differences: Differences,
     floors: Floors,
     notifier: Notifier,
@@ -228,6 +229,7 @@ impl Store {
             budgets,
             switches: Switches::default(),
             refills: Refills::default(),
+            uses_stock: AtomicBool::new(false),
             differences: Differences::default(),
             floors: Floors::default(),
             notifier,

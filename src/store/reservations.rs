@@ -61,6 +61,7 @@ impl Store {
     }
 
     async fn hold(&self, call: &Call, new: NewReservation) -> Result<Reservation, Failure> {
+        self.note_use_of_stock();
         self.see_that_items_are_on(new.lines.iter().map(|line| &line.key.item))?;
         let names = names(&new.jobs);
         let jobs = self.job_rows(call, new.jobs).await?;
@@ -149,6 +150,7 @@ impl Store {
         state: ReservationState,
         jobs: Vec<NewJob>,
     ) -> Result<Reservation, Failure> {
+        self.note_use_of_stock();
         let names = names(&jobs);
         let jobs = self.job_rows(call, jobs).await?;
         let queues: Vec<QueueId> = jobs.iter().map(|row| row.queue).collect();
@@ -184,6 +186,7 @@ impl Store {
         reservation: ReservationId,
         time_to_live: Duration,
     ) -> Result<ReservationRow, Failure> {
+        self.note_use_of_stock();
         let caller = call.caller.clone();
         let row = self
             .single(call, Statement::writing("extend_reservation"), move |session| {
@@ -216,6 +219,9 @@ impl Store {
                 Box::pin(async move { session.sweep_expired(&caller, floor, limit).await })
             })
             .await?;
+        if !swept.lags.is_empty() {
+            self.note_use_of_stock();
+        }
         if let Some(metrics) = &self.inner.options.metrics {
             swept.lags.iter().for_each(|lag| metrics.reservation_swept(*lag));
         }

@@ -4,7 +4,10 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{
+            AtomicBool,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
 };
 
@@ -95,8 +98,18 @@ impl Refills {
 }
 
 impl Store {
+    /// Whether something was done with stock through this replica since its start, or found to be done.
+    pub fn uses_stock(&self) -> bool {
+        self.inner.uses_stock.load(Relaxed)
+    }
+
+    pub(super) fn note_use_of_stock(&self) {
+        self.inner.uses_stock.store(true, Relaxed);
+    }
+
     /// Makes all adjustments or none. What another act is about to free is waited for, for a second at most.
     pub async fn adjust_stock(&self, call: &Call, new: NewAdjustments) -> Result<Adjustments, Failure> {
+        self.note_use_of_stock();
         let mut adjustments = new.adjustments.clone();
         adjustments.sort_by(|one, other| one.key.cmp(&other.key));
         let wanted = Arc::new(AdjustCall {
@@ -195,6 +208,9 @@ impl Store {
                 Box::pin(async move { session.unfolded(&caller, after.as_ref(), REFILLED_AT_ONCE).await })
             })
             .await?;
+        if !keys.is_empty() {
+            self.note_use_of_stock();
+        }
         let next = if keys.len() < REFILLED_AT_ONCE { None } else { keys.last().cloned() };
         let refilled = if keys.is_empty() { Vec::new() } else { self.refill(keys).await? };
         Ok((refilled, next))

@@ -12,6 +12,7 @@ mod presence;
 mod pruner;
 mod reaper;
 mod refill;
+mod seldom;
 mod sweeper;
 mod switches;
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Pass, Step};
+use super::{Pass, Step, seldom::Seldom};
 use crate::{
     model::{Failure, StockKey},
     store::Store,
@@ -12,11 +12,12 @@ pub(super) struct Refill {
     store: Store,
     /// The last key looked at.
     after: Option<StockKey>,
+    seldom: Seldom,
 }
 
 impl Refill {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, after: None }
+        Self { store, after: None, seldom: Seldom::default() }
     }
 }
 
@@ -31,6 +32,9 @@ impl Pass for Refill {
     }
 
     async fn run_once(&mut self, _limit: usize) -> Result<Step, Failure> {
+        if !self.store.uses_stock() && !self.seldom.comes() {
+            return Ok(Step { rows: 0, more: false });
+        }
         let (refilled, next) = self.store.refill_from(self.after.take()).await?;
         let rows = refilled.iter().map(|stock| stock.folded + stock.added).sum();
         let more = next.is_some();

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Pass, Step};
+use super::{Pass, Step, seldom::Seldom};
 use crate::{
     dispatch::Dispatch,
     model::{Failure, Timestamp},
@@ -16,11 +16,12 @@ pub(super) struct Sweeper {
     store: Store,
     dispatch: Dispatch,
     floor: Timestamp,
+    seldom: Seldom,
 }
 
 impl Sweeper {
     pub(super) fn new(store: Store, dispatch: Dispatch) -> Self {
-        Self { store, dispatch, floor: Timestamp::BEGINNING }
+        Self { store, dispatch, floor: Timestamp::BEGINNING, seldom: Seldom::default() }
     }
 }
 
@@ -35,6 +36,9 @@ impl Pass for Sweeper {
     }
 
     async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
+        if !self.store.uses_stock() && !self.seldom.comes() {
+            return Ok(Step { rows: 0, more: false });
+        }
         let limit = limit.min(AT_ONCE);
         let swept = self.store.sweep_expired(self.floor, limit).await?;
         self.floor = swept.floor;

@@ -281,7 +281,7 @@ async fn a_file_that_is_no_database_is_refused() {
 }
 
 /// Statements that walk a bounded number of rows by an index, then number what they found, which SQLite calls sorting.
-const SORTED: [&str; 7] = [
+const SORTED: [&str; 8] = [
     "list_jobs.sql",
     "list_dead_by_id.sql",
     "list_acked.sql",
@@ -289,6 +289,7 @@ const SORTED: [&str; 7] = [
     "count_dead.sql",
     "find_dead.sql",
     "list_streams.sql",
+    "verify_stocks.sql",
 ];
 
 #[tokio::test]

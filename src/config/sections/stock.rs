@@ -26,7 +26,7 @@ section! {
         time_to_live_min: Duration = Span::seconds(1, 1, 86_400);
         /// Longest that a reservation may hold its units.
         time_to_live_max: Duration = Span::seconds(86_400, 1, 86_400);
-        /// How often reservations past their time are ended.
+        /// How often reservations past their time are ended; a replica that has seen no stock looks every sixth time.
         sweeper_interval: Duration = Span::millis(5_000, 100, 60_000);
         /// How often what reservations and their ends left is added up, and pools that ran low are filled; one that runs low is
         /// filled at once besides.
