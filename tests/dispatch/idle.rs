@@ -47,11 +47,11 @@ async fn idle_streams_cost_little(stage: &Stage) {
     };
     let mut beats = 0;
     let (mut began, mut before) = (Instant::now(), BTreeMap::new());
-    while beats < 32 {
+    while beats < 25 {
         if let Some(Ok(Frame::Heartbeat { .. })) = heard.frame().await {
             beats += 1;
             // What looks less often while nothing happens has noticed by then.
-            if beats == 12 {
+            if beats == 8 {
                 (began, before) = (Instant::now(), acts());
             }
         }

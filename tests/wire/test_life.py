@@ -147,8 +147,8 @@ def test_names_and_keys_that_differ_in_a_byte_are_different(stub):
 def test_a_job_of_the_largest_size_comes_back_whole(stub):
     payload = bytes(range(256)) * 4096
     for _ in range(3):
-        enqueue(stub, *[job("large", payload) for _ in range(3)])
-    stream = Stream(stub, "large", in_flight=9)
+        enqueue(stub, *[job("largest", payload) for _ in range(3)])
+    stream = Stream(stub, "largest", in_flight=9)
     got = []
     while len(got) < 9:
         frame = stream.expect("jobs")
