@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold::{
-    dispatch::{DispatchOptions, Frame},
+    dispatch::{DispatchOptions, Frame, StreamSpec},
     model::Caller,
     store::Window,
 };
@@ -32,7 +32,9 @@ async fn idle_streams_cost_little(stage: &Stage) {
     let mut streams = Vec::new();
     for name in &names {
         for _ in 0..10 {
-            streams.push(broker.open(spec(&[name], 2)));
+            // Leases that outlast the test: what expires is work.
+            let lease_duration = Some(Duration::from_mins(10));
+            streams.push(broker.open(StreamSpec { lease_duration, ..spec(&[name], 2) }));
         }
     }
     let mut heard = broker.open(spec(&["q1"], 1));

@@ -73,6 +73,10 @@ impl Maintaining for MysqlSession {
         // Mostly nothing has expired, and no transaction is needed to see that.
         let look = self.statement(caller, include_str!("sql/any_expired.sql")).bind(floor.0);
         let seen = only(self.read_alone(look, caller).await?)?;
+        if column::<i64>(&seen, "read_only")? != 0 {
+            // As a transaction would have failed.
+            return Err(EngineError::Unavailable("the database is read-only".into()));
+        }
         if column::<Option<i64>>(&seen, "found")?.is_none() {
             let floor = Walk::new(floor, limit).next(moment(&seen, "now")?.minus(UNSEEN));
             return Ok(Reaped { leases: Vec::new(), readied: Vec::new(), floor });
