@@ -71,9 +71,9 @@ impl Clients {
         Ok(client.admin().get_broker_info(client.call(GetBrokerInfoRequest {})).await?.into_inner())
     }
 
-    /// Deletes a queue with all that is in it; adds to `removed` how many jobs that were, also where it fails in the middle.
-    pub(super) async fn delete_queue(&self, queue: &str, removed: &mut u64) -> Result<(), tonic::Status> {
-        let client = self.client(0);
+    /// Client number `n` deletes a queue with all that is in it; adds to `removed` how many jobs that were, also where it fails in the middle.
+    pub(super) async fn delete_queue(&self, n: u32, queue: &str, removed: &mut u64) -> Result<(), tonic::Status> {
+        let client = self.client(n);
         let request = DeleteQueueRequest { queue: queue.to_owned(), purge: true };
         let mut frames = client.admin().delete_queue(client.stream(request)).await?.into_inner();
         let before = *removed;

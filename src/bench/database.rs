@@ -121,34 +121,62 @@ impl Database {
         }
     }
 
+    /// Does now what many new jobs leave to be done in a broker's schema, or behind its prefix, and what the server would else do
+    /// in the middle of a round: vacuum, statistics, and a checkpoint where the role may ask for one.
+    pub(super) async fn settle(&mut self, name: &str) -> Result<(), BenchError> {
+        match self.kept() {
+            Kept::InSchema => {
+                let list = format!("select tablename::text from pg_tables where schemaname = '{name}'");
+                for table in self.connection.texts(&list).await? {
+                    self.connection.run(&format!("vacuum (analyze) {name}.\"{table}\""), true).await?;
+                }
+                let may = "select (u.rolsuper or exists (select from pg_roles r where r.rolname = 'pg_checkpoint'
+                    and pg_has_role(current_user, r.oid, 'usage')))::int::bigint from pg_roles u where u.rolname = current_user";
+                if self.connection.number(may).await? == 1 {
+                    self.connection.run("checkpoint", true).await?;
+                }
+            }
+            Kept::BehindPrefix => {
+                for table in
+                    self.connection.texts(&made(name, "tables", "table_name", "table_type = 'BASE TABLE'")).await?
+                {
+                    self.connection.run(&format!("analyze table `{table}`"), false).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Drops what a broker made in its schema, or behind its prefix.
     pub(super) async fn drop_schema(&mut self, name: &str) -> Result<(), BenchError> {
         if self.kept() == Kept::InSchema {
             return self.connection.run(&format!("drop schema if exists {name} cascade"), true).await;
         }
-        let of_ours = |what: &str, column: &str| {
-            format!(
-                "select cast({column} as char) from information_schema.{what} \
-                 where {what_schema} = database() and {column} like '{pattern}%'",
-                what_schema = if what == "tables" { "table_schema" } else { "routine_schema" },
-                pattern = name.replace('_', "\\_"),
-            )
-        };
         self.connection.run("set session foreign_key_checks = 0", false).await?;
         for (kind, type_name) in [("view", "VIEW"), ("table", "BASE TABLE")] {
-            let list = format!("{} and table_type = '{type_name}'", of_ours("tables", "table_name"));
+            let list = made(name, "tables", "table_name", &format!("table_type = '{type_name}'"));
             for table in self.connection.texts(&list).await? {
                 self.connection.run(&format!("drop {kind} if exists `{table}`"), false).await?;
             }
         }
         for (kind, clause) in [("procedure", "PROCEDURE"), ("function", "FUNCTION")] {
-            let list = format!("{} and routine_type = '{clause}'", of_ours("routines", "routine_name"));
+            let list = made(name, "routines", "routine_name", &format!("routine_type = '{clause}'"));
             for routine in self.connection.texts(&list).await? {
                 self.connection.run(&format!("drop {kind} if exists `{routine}`"), false).await?;
             }
         }
         Ok(())
     }
+}
+
+/// The statement that lists what is behind a prefix of MariaDB's.
+fn made(prefix: &str, what: &str, column: &str, which: &str) -> String {
+    let schema = if what == "tables" { "table_schema" } else { "routine_schema" };
+    let pattern = prefix.replace('_', "\\_");
+    format!(
+        "select cast({column} as char) from information_schema.{what} \
+         where {schema} = database() and {column} like '{pattern}%' and {which}"
+    )
 }
 
 /// A held snapshot.
@@ -179,27 +207,27 @@ impl Connection {
     }
 
     async fn number(&mut self, sql: &str) -> Result<i64, BenchError> {
-        let text = AssertSqlSafe(format!("{COMMENT}{sql}"));
-        let number: Result<i64, sqlx::Error> = match self {
-            Self::Postgres(connection) => {
-                connection.fetch_one(sqlx::raw_sql(text)).await.and_then(|row| row.try_get(0))
-            }
-            Self::Mysql(connection) => connection.fetch_one(sqlx::raw_sql(text)).await.and_then(|row| row.try_get(0)),
-        };
-        number.map_err(|error| refused(&error))
+        first(self.column(sql).await?)
     }
 
     async fn text(&mut self, sql: &str) -> Result<String, BenchError> {
-        self.texts(sql)
-            .await?
-            .into_iter()
-            .next()
-            .ok_or_else(|| BenchError::Other("the database answered nothing".into()))
+        first(self.column(sql).await?)
     }
 
     async fn texts(&mut self, sql: &str) -> Result<Vec<String>, BenchError> {
+        self.column(sql).await
+    }
+
+    /// The first column of all rows.
+    async fn column<T>(&mut self, sql: &str) -> Result<Vec<T>, BenchError>
+    where
+        for<'a> T: sqlx::Decode<'a, sqlx::Postgres>
+            + sqlx::Type<sqlx::Postgres>
+            + sqlx::Decode<'a, sqlx::MySql>
+            + sqlx::Type<sqlx::MySql>,
+    {
         let text = AssertSqlSafe(format!("{COMMENT}{sql}"));
-        let texts: Result<Vec<String>, sqlx::Error> = match self {
+        let values: Result<Vec<T>, sqlx::Error> = match self {
             Self::Postgres(connection) => connection
                 .fetch_all(sqlx::raw_sql(text))
                 .await
@@ -209,8 +237,12 @@ impl Connection {
                 .await
                 .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect()),
         };
-        texts.map_err(|error| refused(&error))
+        values.map_err(|error| refused(&error))
     }
+}
+
+fn first<T>(values: Vec<T>) -> Result<T, BenchError> {
+    values.into_iter().next().ok_or_else(|| BenchError::Other("the database answered nothing".into()))
 }
 
 fn refused(error: &sqlx::Error) -> BenchError {

@@ -80,6 +80,11 @@ impl<'a> Meter<'a> {
         Self { sources, database, before }
     }
 
+    /// The database, where there is one to look at.
+    pub(super) fn database(&mut self) -> Option<&mut Database> {
+        self.database.as_deref_mut()
+    }
+
     /// From now on.
     pub(super) async fn begin(&mut self) {
         self.before = self.read(None).await;

@@ -152,7 +152,7 @@ async fn measure(
     let mut run = Run::new(options, clients, tally, Meter::new(sources, database));
 
     let stopped = tokio::select! {
-        ended = run.all_rounds(&mut report, note) => { ended?; false }
+        ended = run.all_rounds(&mut report, own.and_then(Own::schema), note) => { ended?; false }
         () = stop => true,
     };
     drop(snapshot);

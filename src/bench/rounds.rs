@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
@@ -25,6 +26,8 @@ use super::{
 /// Tries to delete a queue, and the pause between them: leases that a cut connection left have to end first.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(500);
+/// Deletions under way at once.
+const DELETIONS: usize = 200;
 
 /// A measurement under way.
 pub(super) struct Run<'a> {
@@ -44,10 +47,12 @@ impl<'a> Run<'a> {
         Self { options, clients, jobs: Arc::new(jobs), meter, next: 0 }
     }
 
-    /// Runs all rounds; each is in the report as soon as it is over.
+    /// Runs all rounds; each is in the report as soon as it is over. What the broker's database is, where that is one of the
+    /// measurement's own, is in `schema`: it comes to rest before the first round.
     pub(super) async fn all_rounds(
         &mut self,
         report: &mut Report,
+        schema: Option<&str>,
         note: &(impl Fn(&str) + Send + Sync),
     ) -> Result<(), BenchError> {
         let shape = &self.options.shape;
@@ -56,6 +61,10 @@ impl<'a> Run<'a> {
             backdrop::fill(&self.clients, &self.jobs).await?;
             let numbers = self.numbers(shape.backlog);
             self.enqueue(numbers).await?;
+            if let Some((schema, database)) = schema.zip(self.meter.database()) {
+                note("having the database vacuum, analyze and write a checkpoint");
+                database.settle(schema).await?;
+            }
         }
         for round in 1..=self.options.rounds {
             note(&format!("round {round} of {}", self.options.rounds));
@@ -118,30 +127,30 @@ impl<'a> Run<'a> {
     /// Deletes the queues, and says what became of all jobs. Of a measurement that was stopped in the middle nobody knows
     /// how many jobs there were.
     pub(super) async fn settle_accounts(self, report: &mut Report, stopped: bool) -> Result<(), BenchError> {
-        let mut removed = 0;
         let used = self.options.shape.queues.max(1).min(u32::try_from(self.next.max(1)).unwrap_or(u32::MAX));
-        for queue in &self.jobs.queues[..index(u64::from(used))] {
-            removed += self.delete(queue, stopped).await?;
-        }
-        report.end(&self.jobs.tally, removed, stopped);
+        let queues = self.jobs.queues[..index(u64::from(used))].iter().zip(0..);
+        // a broker waits in each deletion until all others know of it
+        let deletions = queues.map(|(queue, n)| delete(&self.clients, n, queue, stopped));
+        let removed: Vec<u64> = stream::iter(deletions).buffer_unordered(DELETIONS).try_collect().await?;
+        report.end(&self.jobs.tally, removed.iter().sum(), stopped);
         Ok(())
     }
+}
 
-    /// Deletes a queue; answers how many jobs were in it. A measurement that was stopped leaves leases; those are not waited for.
-    async fn delete(&self, queue: &str, stopped: bool) -> Result<u64, BenchError> {
-        let (mut removed, mut tries) = (0, 1);
-        while let Err(status) = self.clients.delete_queue(queue, &mut removed).await {
-            if stopped || status.code() == Code::NotFound {
-                break;
-            }
-            if tries == TRIES || status.code() != Code::FailedPrecondition {
-                return Err(status.into());
-            }
-            tries += 1;
-            sleep(PAUSE).await;
+/// Deletes a queue; answers how many jobs were in it. A measurement that was stopped leaves leases; those are not waited for.
+async fn delete(clients: &Clients, n: u32, queue: &str, stopped: bool) -> Result<u64, BenchError> {
+    let (mut removed, mut tries) = (0, 1);
+    while let Err(status) = clients.delete_queue(n, queue, &mut removed).await {
+        if stopped || status.code() == Code::NotFound {
+            break;
         }
-        Ok(removed)
+        if tries == TRIES || status.code() != Code::FailedPrecondition {
+            return Err(status.into());
+        }
+        tries += 1;
+        sleep(PAUSE).await;
     }
+    Ok(removed)
 }
 
 /// Waits for the last ack, or for a worker that fails.

@@ -60,8 +60,19 @@ def write(path, rows, bench, rounds, command):
     connections = next((row.peer.environment["CONNECTIONS"] for row in rows if row.peer.name == "bare"), "as many")
     text += NOTES.format(connections=connections, latency=bench.latency_seconds)
     text += table(["", "p50", "p99"], [[row.peer.title, *latency(row)] for row in rows if "latency" not in row.peer.leaves_out])
-    text += ratios(rows) + costs(rows) + failures(rows)
+    text += ratios(rows) + costs(rows) + failures(rows) + kept(path)
     Path(path).write_text(text, encoding="utf-8")
+
+
+BEGINS, ENDS = "<!-- flat: begin -->", "<!-- flat: end -->"
+
+
+def kept(path):
+    """The part of the document that another command writes, with its marks; nothing where there is none."""
+    text = Path(path).read_text(encoding="utf-8") if Path(path).exists() else ""
+    if BEGINS not in text or ENDS not in text:
+        return ""
+    return "\n" + text[text.index(BEGINS):text.index(ENDS) + len(ENDS)] + "\n"
 
 
 def table(head, rows):

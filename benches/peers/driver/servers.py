@@ -70,9 +70,13 @@ class Postgres:
         self.sql("checkpoint")
 
     def stop(self):
-        """Ends it."""
-        self.process.terminate()
-        self.process.wait(60)
+        """Ends it, whoever is still connected."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(60)
 
 
 def give_new(path, user):

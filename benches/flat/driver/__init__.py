@@ -1,0 +1,1 @@
+"""What measures that Leasehold is flat where others fall."""
