@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ ROUND = re.compile(r"round (\d+) of \d+")
 REMOVING = "removing what is left"
 # Seconds: a broker that is not ready by then will not be.
 START = 60
+# Lines of what bench says when it fails.
+LAST = 4
 
 
 def clean_environment():
@@ -132,16 +135,16 @@ def _end_with_broker(bench):
 
 
 def _follow(stderr, begun):
-    """Reads what bench says of its steps to its end; answers the last line."""
-    last = ""
+    """Reads what bench says of its steps to its end; answers what it said last."""
+    said = deque(maxlen=LAST)
     for line in stderr:
-        last = line.strip() or last
+        said.append(line.strip())
         found = ROUND.search(line)
         if found:
             begun(int(found.group(1)))
         elif REMOVING in line:
             begun(None)
-    return last
+    return " ".join(said)
 
 
 def _address(process, log):
