@@ -2,15 +2,17 @@
 
 import json
 
-from peers.driver.places import PEERS, program, run
+from peers.driver.peers import Jobs, Rust
+from peers.driver.places import run
 
 CONNECTIONS = 8
 
 
 def install(build):
-    """Builds it; answers the program."""
-    run([program("cargo"), "build", "--release", "--locked", "-p", "peer-bare", "--target-dir", build / "cargo"], 3_600, cwd=PEERS)
-    return build / "cargo/release/peer-bare"
+    """Builds it with the other peers in Rust; answers the program."""
+    peer = Rust("bare", "bare SQL", Jobs(0, 0))
+    peer.install(build)
+    return peer.command(build)[0]
 
 
 def act(stand, bare, name, url, jobs):

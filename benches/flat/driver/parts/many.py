@@ -1,8 +1,7 @@
 """Many keys, callers and queues instead of one."""
 
-import statistics
-
 from ..goals import Goal
+from ..lives import life, told
 
 PART = "many"
 ROUND = 100_000
@@ -21,21 +20,12 @@ COMPARED = (
 def measure(stand):
     """Each beside the one of it, in turns."""
     goals = [Goal(PART, f"rate with {what}", at_least=least) for what, least, _, _ in COMPARED]
-    rates = [[] for _ in COMPARED]
+    found = [[] for _ in COMPARED]
     for number in range(stand.said.rounds):
-        for goal, found, (what, _, one, many) in zip(goals, rates, COMPARED):
-            pair = [rate(stand, flags) for flags in (one, many)]
-            stand.note(f"  round {number + 1}: {what}: {pair[0]:,.0f} → {pair[1]:,.0f} jobs/s")
-            goal.values.append(pair[1] / pair[0])
-            found.append(pair)
-    for goal, found in zip(goals, rates):
-        one, many = (statistics.median(side) for side in zip(*found))
-        goal.detail = f"{one:,.0f} → {many:,.0f} jobs/s, whole life"
+        for goal, pairs, (what, _, one, many) in zip(goals, found, COMPARED):
+            pairs.append([life(stand, "many", jobs=stand.jobs(ROUND), rounds=INNER, **flags) for flags in (one, many)])
+            stand.note(f"  round {number + 1}: {what}: {told(pairs[-1:])}")
+            goal.values.append(pairs[-1][1].rate / pairs[-1][0].rate)
+    for goal, pairs in zip(goals, found):
+        goal.detail = told(pairs)
     return goals
-
-
-def rate(stand, flags):
-    """Jobs a second of the rounds that find all warm."""
-    report = stand.bench("all", on=stand.database("many"), jobs=stand.jobs(ROUND), rounds=INNER, timeout=stand.said.timeout * 2,
-                         **flags)
-    return statistics.mean(figures["jobs_per_second"] for figures in report["rounds"][1:])
