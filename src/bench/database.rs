@@ -147,6 +147,15 @@ impl Database {
         Ok(())
     }
 
+    /// Jobs that are left in a broker's schema, in whatever state; nothing where the engine has no schemas.
+    pub(super) async fn jobs_left(&mut self, name: &str) -> Result<Option<u64>, BenchError> {
+        if self.kept() == Kept::BehindPrefix {
+            return Ok(None);
+        }
+        let count = format!("select (select count(*) from {name}.job) + (select count(*) from {name}.dead_job)");
+        Ok(Some(self.connection.number(&count).await?.unsigned_abs()))
+    }
+
     /// Drops what a broker made in its schema, or behind its prefix.
     pub(super) async fn drop_schema(&mut self, name: &str) -> Result<(), BenchError> {
         if self.kept() == Kept::InSchema {

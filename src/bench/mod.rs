@@ -157,7 +157,7 @@ async fn measure(
     };
     drop(snapshot);
     note("removing what is left, and counting it");
-    run.settle_accounts(&mut report, stopped).await?;
+    run.settle_accounts(&mut report, own.and_then(Own::schema), stopped).await?;
     Ok(report)
 }
 

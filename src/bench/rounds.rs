@@ -124,9 +124,21 @@ impl<'a> Run<'a> {
         first..self.next
     }
 
-    /// Deletes the queues, and says what became of all jobs. Of a measurement that was stopped in the middle nobody knows
-    /// how many jobs there were.
-    pub(super) async fn settle_accounts(self, report: &mut Report, stopped: bool) -> Result<(), BenchError> {
+    /// Counts what is left, and says what became of all jobs. In a `schema` of the measurement's own jobs are counted where they
+    /// are, as all of it is dropped afterwards; else the queues are deleted. Of a measurement that was stopped in the middle
+    /// nobody knows how many jobs there were.
+    pub(super) async fn settle_accounts(
+        mut self,
+        report: &mut Report,
+        schema: Option<&str>,
+        stopped: bool,
+    ) -> Result<(), BenchError> {
+        if let Some((schema, database)) = schema.zip(self.meter.database())
+            && let Some(left) = database.jobs_left(schema).await?
+        {
+            report.end(&self.jobs.tally, left, stopped);
+            return Ok(());
+        }
         let used = self.options.shape.queues.max(1).min(u32::try_from(self.next.max(1)).unwrap_or(u32::MAX));
         let queues = self.jobs.queues[..index(u64::from(used))].iter().zip(0..);
         // a broker waits in each deletion until all others know of it
