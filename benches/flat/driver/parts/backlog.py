@@ -1,6 +1,7 @@
 """Jobs that wait: ready ones in front, scheduled ones, and ones behind a key."""
 
 import statistics
+from contextlib import ExitStack
 
 from ..goals import Goal
 from ..lives import life, told
@@ -44,12 +45,18 @@ def ready(stand):
 def drained(stand, backlog):
     """Rates of rounds, and times of their claims; the first one finds all cold."""
     marks, each = {}, stand.jobs(ROUND)
-    with watched(stand.postgres, stand.log) as log:
+    with ExitStack() as until_the_end:
+        def begun(number):
+            if number == 1:
+                # not before: filling sends many statements
+                marks["log"] = until_the_end.enter_context(watched(stand.postgres, stand.log))
+            marks[number] = marks["log"].here()
+
         report = stand.bench("drain", on=stand.database("backlog"), jobs=each, rounds=stand.said.rounds + 1, backlog=backlog,
-                             begun=lambda number: marks.update({number: log.here()}),
-                             timeout=stand.said.timeout + backlog / 10_000)
-        claims = [statement.millis for statement in log.between(marks[2], marks[None]) if statement.is_claim]
-    return [figures["jobs_per_second"] for figures in report["rounds"][1:]], claims
+                             begun=begun, timeout=stand.said.timeout + backlog / 10_000)
+        statements = marks["log"].between(marks[2], marks[None])
+    return ([figures["jobs_per_second"] for figures in report["rounds"][1:]],
+            [statement.millis for statement in statements if statement.is_claim])
 
 
 def waiting(stand):

@@ -1,5 +1,7 @@
 """Peers beside us under a held snapshot."""
 
+import statistics
+
 from peers.driver.__main__ import Bench
 from peers.driver.peers import everyone
 from peers.driver.places import Failed
@@ -10,8 +12,9 @@ from .snapshot import held
 PART = "held snapshot, peers"
 WHO = ("pgmq", "pgqueuer", "graphile-worker", "pg-boss")
 ROUND = 20_000
-# Each is measured once before and once after: their ratios are far from one.
 JOBS = 200_000
+# Rounds before, and at the end.
+LOOKS = 3
 
 
 def measure(stand):
@@ -39,13 +42,13 @@ def neighbour(stand, peer):
         peer.begin(bench, url)
         # the first one finds all cold
         drained()
-        before, through = drained(), 0
+        before, under = statistics.median(drained() for _ in range(LOOKS)), []
         with held(stand.postgres, name) as hold:
             hold()
-            while through < jobs:
-                after = drained()
-                through += each
-                stand.note(f"  {peer.name}: {after:,.0f} jobs/s after {through:,}")
+            while each * len(under) < jobs:
+                under.append(drained())
+        through, after = each * len(under), statistics.median(under[-LOOKS:])
+        stand.note(f"  {peer.name}: {before:,.0f} → " + ", ".join(f"{rate:,.0f}" for rate in under) + " jobs/s")
     except (Failed, ValueError, KeyError, IndexError) as failed:
         stand.note(f"  {peer.name}: {failed}")
         yield Goal(PART, f"{peer.name}: rate after {jobs:,} jobs to that before", detail=str(failed))
