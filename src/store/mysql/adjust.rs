@@ -2,7 +2,7 @@
 
 use super::{
     session::{MysqlSession, only},
-    units::{self, LockedStock, Search},
+    units::{self, LockedStock, Others, Search},
     value::{column, list, place},
 };
 use crate::{
@@ -48,10 +48,10 @@ impl MysqlSession {
         let mut busy = false;
         for (n, (stock, adjustment)) in stocks.iter_mut().zip(&call.adjustments).enumerate() {
             if adjustment.delta < 0 {
-                match self.search(caller, stock, adjustment.delta.saturating_neg(), now).await? {
+                match self.search(caller, stock, adjustment.delta.saturating_neg(), (now, Others::WaitedFor)).await? {
                     Search::Found => {}
                     Search::Short(available) => short.push(ShortLine { line: n, available }),
-                    Search::Busy => busy = true,
+                    Search::Busy | Search::Contended => busy = true,
                 }
             } else {
                 self.fold(caller, stock, (stock.delta_floor(), now)).await?;

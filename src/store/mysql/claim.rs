@@ -8,6 +8,7 @@ use sqlx::mysql::MySqlRow;
 use super::{
     fate::{Place, Return},
     held::HeldLease,
+    literal::{filled, literal},
     record::{headers, key, priority, trace},
     session::MysqlSession,
     value::{column, count, lease, list, moment, narrow},
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     model::{Caller, JobId, LeaseId, QueueId, Timestamp},
     store::{
-        engine::{Claim, ClaimedJob, Claiming, LeaseRef, LookSpot, Sighting},
+        engine::{Claim, ClaimedJob, Claiming, LeaseRef, LockWait, LookSpot, Sighting},
         error::EngineError,
         hex::lease_hex,
     },
@@ -40,8 +41,12 @@ impl Claiming for MysqlSession {
         if claim.slots.is_empty() {
             return Ok(Vec::new());
         }
-        let now = self.begin(caller).await?;
-        let claimed = self.lease_ready(caller, claim, now).await;
+        let floor = |tier: u8| floor(claim, tier).0.to_string();
+        let (queue, floors) = (claim.queue.0.to_string(), (0..=9).map(floor).collect::<Vec<_>>());
+        let values: Vec<&str> = floors.iter().flat_map(|floor| [queue.as_str(), floor]).collect();
+        let find = filled(include_str!("sql/claim_tiers.sql"), &values)?;
+        let (now, [tiers]) = self.begin_with_first(caller, LockWait::Full, [&find]).await?;
+        let claimed = self.lease_ready(caller, claim, &tiers.rows, now).await;
         self.end(caller, claimed).await
     }
 
@@ -70,15 +75,10 @@ impl MysqlSession {
         &mut self,
         caller: &Caller,
         claim: &Claim,
+        tiers: &[MySqlRow],
         now: Timestamp,
     ) -> Result<Vec<ClaimedJob>, EngineError> {
-        let floor = |tier: u8| claim.floors[usize::from(9 - tier)].0;
-        let mut find = self.statement(caller, include_str!("sql/claim_tiers.sql"));
-        for tier in 0..=9 {
-            find = find.bind(claim.queue.0).bind(floor(tier)).bind(now.0);
-        }
-        let mut tiers: Vec<u8> =
-            self.read(find).await?.iter().map(|row| narrow(row, "tier")).collect::<Result<_, _>>()?;
+        let mut tiers: Vec<u8> = tiers.iter().map(|row| narrow(row, "tier")).collect::<Result<_, _>>()?;
         tiers.sort_unstable();
         let mut grants: Vec<Grant> = Vec::new();
         for tier in tiers {
@@ -90,7 +90,7 @@ impl MysqlSession {
                 .statement(caller, include_str!("sql/claim_ready.sql"))
                 .bind(claim.queue.0)
                 .bind(tier)
-                .bind(floor(tier))
+                .bind(floor(claim, tier).0)
                 .bind(now.0)
                 .bind(count(slots.len()));
             for (row, slot) in self.read(find).await?.iter().zip(slots) {
@@ -119,21 +119,24 @@ impl MysqlSession {
     ) -> Result<Vec<ClaimedJob>, EngineError> {
         let places: Vec<Place> =
             grants.iter().map(|grant| (queue.0, grant.tier, grant.ready_at.0, grant.job)).collect();
-        let taken = self.leave_ready(caller, &places).await?;
-        let rows: Vec<_> = grants
+        let leases: Vec<_> = grants
             .iter()
             .map(|grant| {
                 let Grant { job, ends, duration, attempt, lease_number, stream, .. } = grant;
                 (job, lease_hex(grant.lease), ends.0, duration, attempt, lease_number, stream)
             })
             .collect();
-        let grant = self.statement(caller, include_str!("sql/claim_grant.sql")).bind(queue.0).bind(list(&rows)?);
-        self.change(grant).await?;
         let jobs: Vec<i64> = grants.iter().map(|grant| grant.job).collect();
-        let read = self.statement(caller, include_str!("sql/claim_jobs.sql")).bind(list(&jobs)?);
-        let rows = self.read(read).await?;
-        if taken != grants.len() as u64 || rows.len() != grants.len() {
-            return Err(EngineError::Bug(format!("{} jobs claimed, {taken} taken, {} read", grants.len(), rows.len())));
+        let leave = filled(include_str!("sql/leave_ready.sql"), &[&literal(&list(&places)?)?])?;
+        let lease = filled(include_str!("sql/claim_grant.sql"), &[&queue.0.to_string(), &literal(&list(&leases)?)?])?;
+        let read = filled(include_str!("sql/claim_jobs.sql"), &[&literal(&list(&jobs)?)?])?;
+        let [left, leased, rows] = self.answers(caller, [&leave, &lease, &read]).await?;
+        let (rows, expected) = (rows.rows, grants.len() as u64);
+        if [left.changed, leased.changed, rows.len() as u64] != [expected; 3] {
+            return Err(EngineError::Bug(format!(
+                "{expected} jobs claimed, {} left, {} leased",
+                left.changed, leased.changed
+            )));
         }
         let grants: HashMap<i64, Grant> = grants.into_iter().map(|grant| (grant.job, grant)).collect();
         rows.iter().map(|row| claimed_job(row, &grants)).collect()
@@ -175,6 +178,11 @@ impl MysqlSession {
         self.remove(caller, &jobs).await?;
         self.advance(caller, going.into_iter().filter_map(HeldLease::key)).await.map(drop)
     }
+}
+
+/// Where ready jobs of a tier begin.
+fn floor(claim: &Claim, tier: u8) -> Timestamp {
+    claim.floors[usize::from(9 - tier)]
 }
 
 fn claimed_job(row: &MySqlRow, grants: &HashMap<i64, Grant>) -> Result<ClaimedJob, EngineError> {

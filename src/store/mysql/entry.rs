@@ -1,6 +1,7 @@
 //! What a cart writes once its units are had.
 
 use super::{
+    literal::{filled, literal},
     reserve::Named,
     session::MysqlSession,
     units::{self, Key2},
@@ -63,48 +64,14 @@ fn lines(cart: &Cart) -> Result<String, EngineError> {
     list(&cart.lines.iter().enumerate().map(row).collect::<Vec<_>>())
 }
 
-/// A list of numbers and hexadecimal digits as it stands in a text of SQL. Nothing else may stand there.
-fn literal(json: &str) -> Result<String, EngineError> {
-    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f' | b'[' | b']' | b',' | b'"' | b'-');
-    if json.bytes().all(plain) {
-        Ok(format!("'{json}'"))
-    } else {
-        Err(EngineError::Bug("a list that is no list of digits".into()))
-    }
-}
-
-/// The statement with these values in the place of its parameters.
-fn filled(sql: &str, values: &[&str]) -> Result<String, EngineError> {
-    let code: Vec<&str> = sql.lines().filter(|line| !line.starts_with("--")).collect();
-    let code = code.join("\n");
-    let parts: Vec<&str> = code.split('?').collect();
-    let Some((first, rest)) = parts.split_first().filter(|(_, rest)| rest.len() == values.len()) else {
-        return Err(EngineError::Bug(format!("{} parameters and {} values", parts.len() - 1, values.len())));
-    };
-    let filled = values.iter().zip(rest).flat_map(|(value, part)| [*value, *part]);
-    Ok([*first].into_iter().chain(filled).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn values_take_the_places_of_parameters_in_their_order() {
-        let text = filled("-- ? one, ? two\nselect ?, a from t where b = ?", &["1", "'[2]'"]);
-        assert_eq!(text.expect("two of two"), "select 1, a from t where b = '[2]'");
-        assert!(filled("select ?", &[]).is_err());
-        assert!(filled("select ?", &["1", "2"]).is_err());
+    fn what_a_cart_writes_takes_its_values() {
         for (sql, values) in [(TAKE_UNITS, 1), (RECORD_LINES, 3), (ENTER_LINES, 5), (LEAVE_DELTAS, 6)] {
             assert!(filled(sql, &vec!["0"; values]).is_ok(), "{sql}");
-        }
-    }
-
-    #[test]
-    fn nothing_but_digits_becomes_part_of_a_text() {
-        assert_eq!(literal(r#"[["6b","ff",-1],[]]"#).expect("digits"), r#"'[["6b","ff",-1],[]]'"#);
-        for bad in ["['", "[\"g\"]", "[\"\\u0027\"]", "[1;]", "[ 1]", "[é]"] {
-            assert!(literal(bad).is_err(), "{bad}");
         }
     }
 }

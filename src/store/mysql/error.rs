@@ -9,7 +9,8 @@ use crate::store::error::EngineError;
 pub(super) enum Step {
     /// Connecting, and making the session ready.
     Connect,
-    /// The first statement of an act: if the connection is gone, nothing of the act was sent.
+    /// The first trip of an act: if the connection is gone, the act can be sent anew on another one, since all that this one
+    /// may have done is rolled back.
     First,
     /// Anything else before COMMIT: rolled back, so not applied.
     Statement,

@@ -2,6 +2,7 @@
 
 use super::{
     held::HeldLease,
+    literal::{filled, literal},
     record::tier,
     session::MysqlSession,
     value::{Maybe, list},
@@ -10,6 +11,9 @@ use crate::{
     model::{Caller, Timestamp},
     store::error::EngineError,
 };
+
+const END_LEASES: &str = include_str!("sql/end_leases.sql");
+const REMOVE_JOBS: &str = include_str!("sql/remove_jobs.sql");
 
 /// Where a job stands among the ready ones: queue, tier, since when, its id.
 pub(super) type Place = (i32, u8, i64, i64);
@@ -95,12 +99,15 @@ impl MysqlSession {
         if jobs.is_empty() {
             return Ok(());
         }
-        self.end_leases(caller, jobs).await?;
-        self.remove_jobs(caller, jobs).await
+        let list = literal(&list(jobs)?)?;
+        let [end, remove] = [filled(END_LEASES, &[&list])?, filled(REMOVE_JOBS, &[&list])?];
+        let [ended, removed] = self.answers(caller, [&end, &remove]).await?;
+        as_many("leases ended", ended.changed, jobs.len())?;
+        as_many("jobs removed", removed.changed, jobs.len())
     }
 
     async fn end_leases(&mut self, caller: &Caller, jobs: &[i64]) -> Result<(), EngineError> {
-        let end = self.statement(caller, include_str!("sql/end_leases.sql")).bind(list(jobs)?);
+        let end = self.statement(caller, END_LEASES).bind(list(jobs)?);
         let ended = self.change(end).await?;
         as_many("leases ended", ended, jobs.len())
     }
@@ -110,7 +117,7 @@ impl MysqlSession {
         if jobs.is_empty() {
             return Ok(());
         }
-        let remove = self.statement(caller, include_str!("sql/remove_jobs.sql")).bind(list(jobs)?);
+        let remove = self.statement(caller, REMOVE_JOBS).bind(list(jobs)?);
         let removed = self.change(remove).await?;
         as_many("jobs removed", removed, jobs.len())
     }

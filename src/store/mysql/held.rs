@@ -10,8 +10,9 @@ use sqlx::mysql::MySqlRow;
 use super::{
     fate::Place,
     keys::OrderingKey,
+    literal::{filled, literal},
     record::{priority, tier},
-    session::MysqlSession,
+    session::{Answer, MysqlSession},
     value::{column, lease, list, moment, name, narrow, place},
 };
 use crate::{
@@ -21,6 +22,9 @@ use crate::{
         error::EngineError,
     },
 };
+
+const LOCK_JOBS: &str = include_str!("sql/lock_jobs.sql");
+const READ_LEASES: &str = include_str!("sql/read_leases.sql");
 
 /// A job that this transaction has locked.
 #[derive(Debug, Clone)]
@@ -77,10 +81,7 @@ impl MysqlSession {
     /// Those leases that hold, their jobs locked. One that is asked for twice is found once, where it comes first: the act on
     /// it ends it.
     pub(super) async fn held(&mut self, caller: &Caller, leases: &[LeaseRef]) -> Result<Vec<HeldLease>, EngineError> {
-        let mut held = self.find_held(caller, leases).await?;
-        let mut seen = HashSet::new();
-        held.retain(|lease| seen.insert(lease.job));
-        Ok(held)
+        self.find_held(caller, leases).await.map(each_once)
     }
 
     /// The same with every mention of a lease, in the order of the mentions.
@@ -89,16 +90,9 @@ impl MysqlSession {
         caller: &Caller,
         leases: &[LeaseRef],
     ) -> Result<Vec<HeldLease>, EngineError> {
-        let jobs: BTreeSet<i64> = leases.iter().map(|lease| lease.job.0).collect();
-        let locked = self.lock_jobs(caller, &jobs).await?;
-        if locked.is_empty() {
-            return Ok(Vec::new());
-        }
-        let found = self.leases_of(caller, &locked).await?;
-        let of = |(n, lease): (usize, &LeaseRef)| {
-            found.get(&(lease.job, lease.lease)).map(|held| HeldLease { n, ..held.clone() })
-        };
-        Ok(leases.iter().enumerate().filter_map(of).collect())
+        let [lock, read] = held_texts(leases)?;
+        let found = self.answers(caller, [&lock, &read]).await?;
+        find_held_in(leases, &found)
     }
 
     /// The leases of jobs that are locked.
@@ -108,16 +102,8 @@ impl MysqlSession {
         locked: &BTreeMap<i64, LockedJob>,
     ) -> Result<HashMap<(JobId, LeaseId), HeldLease>, EngineError> {
         let ids: Vec<i64> = locked.keys().copied().collect();
-        let read = self.statement(caller, include_str!("sql/read_leases.sql")).bind(list(&ids)?);
-        let rows = self.read(read).await?;
-        let mut found = HashMap::new();
-        for row in &rows {
-            let job = JobId(column(row, "job_id")?);
-            if let Some(locked) = locked.get(&job.0) {
-                found.insert((job, lease(row, "token")?), HeldLease::from_row(row, job, locked)?);
-            }
-        }
-        Ok(found)
+        let read = self.statement(caller, READ_LEASES).bind(list(&ids)?);
+        leases_in(&self.read(read).await?, locked)
     }
 
     /// Locks those of the jobs that nobody holds.
@@ -129,25 +115,8 @@ impl MysqlSession {
         if jobs.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let lock = self.statement(caller, include_str!("sql/lock_jobs.sql")).bind(list(jobs)?);
-        let rows = self.read(lock).await?;
-        rows.iter()
-            .map(|row| {
-                let id = column(row, "id")?;
-                let job = LockedJob {
-                    id,
-                    queue: QueueId(narrow(row, "queue_id")?),
-                    priority: priority(column(row, "priority")?)?,
-                    max_attempts: narrow(row, "max_attempts")?,
-                    cancel_requested: column::<i64>(row, "cancel_requested")? != 0,
-                    available_at: moment(row, "available_at")?,
-                    ready_at: moment(row, "ready_at")?,
-                    position: column(row, "position")?,
-                    ordering_key: name(row, "ordering_key")?,
-                };
-                Ok((id, job))
-            })
-            .collect()
+        let lock = self.statement(caller, LOCK_JOBS).bind(list(jobs)?);
+        jobs_in(&self.read(lock).await?)
     }
 
     /// What to answer about jobs whose leases do not hold (and, to no effect, about the others): busy where the lease stands
@@ -179,6 +148,66 @@ impl MysqlSession {
         }
         Ok(answers)
     }
+}
+
+/// Two texts for one trip: locks those of the jobs that nobody holds, and then reads the leases of all.
+pub(super) fn held_texts(leases: &[LeaseRef]) -> Result<[String; 2], EngineError> {
+    let jobs: BTreeSet<i64> = leases.iter().map(|lease| lease.job.0).collect();
+    let jobs = literal(&list(&jobs)?)?;
+    Ok([filled(LOCK_JOBS, &[&jobs])?, filled(READ_LEASES, &[&jobs])?])
+}
+
+/// What the two texts found, each lease where it comes first: the act on it ends it.
+pub(super) fn held_in(leases: &[LeaseRef], found: &[Answer; 2]) -> Result<Vec<HeldLease>, EngineError> {
+    find_held_in(leases, found).map(each_once)
+}
+
+/// The same with every mention of a lease, in the order of the mentions.
+pub(super) fn find_held_in(leases: &[LeaseRef], [locked, read]: &[Answer; 2]) -> Result<Vec<HeldLease>, EngineError> {
+    let found = leases_in(&read.rows, &jobs_in(&locked.rows)?)?;
+    let of = |(n, lease): (usize, &LeaseRef)| {
+        found.get(&(lease.job, lease.lease)).map(|held| HeldLease { n, ..held.clone() })
+    };
+    Ok(leases.iter().enumerate().filter_map(of).collect())
+}
+
+fn each_once(mut held: Vec<HeldLease>) -> Vec<HeldLease> {
+    let mut seen = HashSet::new();
+    held.retain(|lease| seen.insert(lease.job));
+    held
+}
+
+fn jobs_in(rows: &[MySqlRow]) -> Result<BTreeMap<i64, LockedJob>, EngineError> {
+    let job = |row| {
+        let id = column(row, "id")?;
+        let job = LockedJob {
+            id,
+            queue: QueueId(narrow(row, "queue_id")?),
+            priority: priority(column(row, "priority")?)?,
+            max_attempts: narrow(row, "max_attempts")?,
+            cancel_requested: column::<i64>(row, "cancel_requested")? != 0,
+            available_at: moment(row, "available_at")?,
+            ready_at: moment(row, "ready_at")?,
+            position: column(row, "position")?,
+            ordering_key: name(row, "ordering_key")?,
+        };
+        Ok((id, job))
+    };
+    rows.iter().map(job).collect()
+}
+
+fn leases_in(
+    rows: &[MySqlRow],
+    locked: &BTreeMap<i64, LockedJob>,
+) -> Result<HashMap<(JobId, LeaseId), HeldLease>, EngineError> {
+    let mut found = HashMap::new();
+    for row in rows {
+        let job = JobId(column(row, "job_id")?);
+        if let Some(locked) = locked.get(&job.0) {
+            found.insert((job, lease(row, "token")?), HeldLease::from_row(row, job, locked)?);
+        }
+    }
+    Ok(found)
 }
 
 impl HeldLease {

@@ -25,6 +25,7 @@ mod held;
 mod inspect;
 mod keys;
 mod link;
+mod literal;
 mod look;
 mod maintain;
 mod migration;

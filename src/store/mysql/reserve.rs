@@ -13,7 +13,7 @@ use super::{
     repeated::{KEEP_EXPIRY_JOBS, RESERVE_UNITS},
     reservation::stored,
     session::MysqlSession,
-    units,
+    units::{self, Others},
     value::{column, count, list, place},
 };
 use crate::{
@@ -35,11 +35,13 @@ const JOB_WEIGHT: usize = 4_096;
 /// After a longer wait it is worth a look whether anything is left.
 const WAITED: Duration = Duration::from_millis(5);
 
-/// What to do about a pool that somebody else filled.
+/// Which try of the slow way this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filled {
-    LeftAlone,
-    Used,
+enum Try {
+    /// Leaves alone what is there for the fast way: a pool that somebody filled meanwhile, units that others may give back.
+    First,
+    /// Takes them, and waits for the others.
+    Last,
 }
 
 /// A reservation that this transaction has made.
@@ -66,18 +68,18 @@ impl Reserving for MysqlSession {
 
     async fn reserve_slow(&mut self, caller: &Caller, cart: &Cart) -> Result<Reserved, EngineError> {
         let now = self.begin(caller).await?;
-        let reserved = self.hold_any(caller, cart, now, Filled::LeftAlone).await;
+        let reserved = self.hold_any(caller, cart, now, Try::First).await;
         let reserved = self.conclude(caller, reserved).await?;
         if reserved != Reserved::Short {
             return Ok(reserved);
         }
-        // Somebody filled the pool meanwhile: those who waited for that go on side by side and not one after the other.
+        // Those who waited for somebody else to fill the pool go on side by side and not one after the other.
         let reserved = self.reserve_fast(caller, cart).await?;
         if reserved != Reserved::Short {
             return Ok(reserved);
         }
         let now = self.begin(caller).await?;
-        let reserved = self.hold_any(caller, cart, now, Filled::Used).await;
+        let reserved = self.hold_any(caller, cart, now, Try::Last).await;
         self.conclude(caller, reserved).await
     }
 
@@ -155,13 +157,13 @@ impl MysqlSession {
         self.complete(caller, cart, named, low).await
     }
 
-    /// Where a pool was filled while this waited for its stock, and that is not to be used: [`Reserved::Short`].
+    /// [`Reserved::Short`] where the first try leaves something alone.
     async fn hold_any(
         &mut self,
         caller: &Caller,
         cart: &Cart,
         now: Timestamp,
-        filled: Filled,
+        attempt: Try,
     ) -> Result<Reserved, EngineError> {
         let mut named = match self.name_reservation(caller, cart, now).await? {
             Ok(named) => named,
@@ -175,7 +177,7 @@ impl MysqlSession {
         let asked = Instant::now();
         let keys: Vec<&StockKey> = wanted.iter().map(|(key, _)| *key).collect();
         let locked = self.lock_stocks(caller, &keys, include_str!("sql/lock_stocks.sql")).await?;
-        if filled == Filled::LeftAlone && before.was_filled(&locked) {
+        if attempt == Try::First && before.was_filled(&locked) {
             return Ok(Reserved::Short);
         }
         if asked.elapsed() > WAITED {
@@ -184,8 +186,10 @@ impl MysqlSession {
                 return Ok(Reserved::SoldOut(short));
             }
         }
-        let mut stocks = match self.take_any(caller, locked, &wanted, now).await? {
+        let others = if attempt == Try::First { Others::PassedOver } else { Others::WaitedFor };
+        let mut stocks = match self.take_any(caller, locked, &wanted, (now, others)).await? {
             units::Taken::All(stocks) => stocks,
+            units::Taken::Contended => return Ok(Reserved::Short),
             units::Taken::Short(lines) => return Ok(Reserved::SoldOut(lines)),
             units::Taken::Busy => return Ok(Reserved::Busy),
         };

@@ -2,8 +2,9 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use futures_util::TryStreamExt as _;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Executor as _, MySql, MySqlConnection,
+    AssertSqlSafe, ConnectOptions as _, Either, Executor as _, MySql, MySqlConnection,
     mysql::{MySqlArguments, MySqlRow},
     query::Query,
 };
@@ -38,9 +39,17 @@ pub(super) struct MysqlSession {
     _seat: Option<Seat>,
     /// Set before BEGIN is sent and cleared after COMMIT or ROLLBACK has answered.
     open: bool,
-    lock_wait: LockWait,
+    /// Nothing where it is not known what the server took over.
+    lock_wait: Option<LockWait>,
     /// Texts that this connection has prepared.
     prepared: HashSet<Arc<str>>,
+}
+
+/// What a statement answered.
+pub(super) struct Answer {
+    pub(super) rows: Vec<MySqlRow>,
+    /// How many rows it found to change.
+    pub(super) changed: u64,
 }
 
 /// A statement with its caller's comment, to which values are bound.
@@ -69,7 +78,7 @@ impl MysqlSession {
             _socket: socket,
             _seat: seat,
             open: false,
-            lock_wait: LockWait::Full,
+            lock_wait: Some(LockWait::Full),
             prepared: HashSet::new(),
         };
         Ok((session, found))
@@ -100,6 +109,32 @@ impl MysqlSession {
         let tagged: Vec<Arc<str>> = texts.iter().map(|text| self.shared.comments.once(caller, text)).collect();
         let done = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(tagged.join("; ")))).await;
         done.map(|done| done.rows_affected()).map_err(|error| classify(&error, Step::Statement))
+    }
+
+    /// Runs texts without values in an open transaction, one trip for all; what each of them answered.
+    pub(super) async fn answers<const N: usize>(
+        &mut self,
+        caller: &Caller,
+        texts: [&str; N],
+    ) -> Result<[Answer; N], EngineError> {
+        let answers = self.send(caller, &texts).await.map_err(|error| classify(&error, Step::Statement))?;
+        all_of(answers)
+    }
+
+    /// Runs texts without values, one trip for all; what each of them answered.
+    async fn send(&mut self, caller: &Caller, texts: &[&str]) -> sqlx::Result<Vec<Answer>> {
+        let tagged: Vec<Arc<str>> = texts.iter().map(|text| self.shared.comments.once(caller, text)).collect();
+        let mut parts = self.connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(tagged.join("; "))));
+        let (mut answers, mut rows) = (Vec::with_capacity(texts.len()), Vec::new());
+        while let Some(part) = parts.try_next().await? {
+            match part {
+                Either::Left(done) => {
+                    answers.push(Answer { rows: std::mem::take(&mut rows), changed: done.rows_affected() });
+                }
+                Either::Right(row) => rows.push(row),
+            }
+        }
+        Ok(answers)
     }
 
     /// Inserts rows of a table that numbers them; the number of the first.
@@ -154,15 +189,36 @@ impl MysqlSession {
 
     /// The same, with statements that wait for locks as long as `wait` says.
     pub(super) async fn begin_with(&mut self, caller: &Caller, wait: LockWait) -> Result<Timestamp, EngineError> {
-        self.begin_as(caller, wait, &[]).await
+        self.begin_as(caller, wait, &[], &[]).await.map(|(now, _)| now)
+    }
+
+    /// The same with the transaction's first statements, texts without values, in the same trip; what each of them answered.
+    pub(super) async fn begin_with_first<const N: usize>(
+        &mut self,
+        caller: &Caller,
+        wait: LockWait,
+        first: [&str; N],
+    ) -> Result<(Timestamp, [Answer; N]), EngineError> {
+        let (now, answers) = self.begin_as(caller, wait, &[], &first).await?;
+        match all_of(answers) {
+            Ok(answers) => Ok((now, answers)),
+            Err(error) => Err(self.undo(caller, error).await),
+        }
     }
 
     /// The same with plain reads that see what transactions have written which are still open.
     pub(super) async fn begin_dirty(&mut self, caller: &Caller) -> Result<Timestamp, EngineError> {
-        self.begin_as(caller, LockWait::Full, &["set transaction isolation level read uncommitted"]).await
+        let dirty = "set transaction isolation level read uncommitted";
+        self.begin_as(caller, LockWait::Full, &[dirty], &[]).await.map(|(now, _)| now)
     }
 
-    async fn begin_as(&mut self, caller: &Caller, wait: LockWait, before: &[&str]) -> Result<Timestamp, EngineError> {
+    async fn begin_as(
+        &mut self,
+        caller: &Caller,
+        wait: LockWait,
+        before: &[&str],
+        first: &[&str],
+    ) -> Result<(Timestamp, Vec<Answer>), EngineError> {
         self.make_room(caller).await?;
         let seconds = match wait {
             LockWait::Short => SHORT_WAIT.min(self.shared.lock_timeout),
@@ -170,17 +226,22 @@ impl MysqlSession {
         };
         let set_wait = format!("set innodb_lock_wait_timeout = {}", whole_seconds(seconds));
         let mut texts = before.to_vec();
-        if wait != self.lock_wait {
+        if self.lock_wait != Some(wait) {
             texts.push(&set_wait);
+            self.lock_wait = None;
         }
         texts.extend(["begin", NOW]);
+        let time = texts.len() - 1;
+        texts.extend(first);
         self.open = true;
-        let rows = match self.run(caller, &texts, Step::First).await {
-            Ok(rows) => rows,
-            Err(error) => return Err(self.undo(caller, error).await),
+        let mut answers = match self.send(caller, &texts).await {
+            Ok(answers) => answers,
+            Err(error) => return Err(self.undo(caller, classify(&error, Step::First)).await),
         };
-        self.lock_wait = wait;
-        moment(&only(rows)?, "now")
+        self.lock_wait = Some(wait);
+        let first = answers.split_off(answers.len().min(time + 1));
+        let rows = answers.pop().map(|answer| answer.rows).unwrap_or_default();
+        Ok((moment(&only(rows)?, "now")?, first))
     }
 
     /// Ends the transaction as `result` asks: COMMIT or ROLLBACK. No session is left inside one.
@@ -232,6 +293,12 @@ impl MysqlSession {
         }
         Ok(())
     }
+}
+
+/// The answers to `N` texts.
+fn all_of<const N: usize>(answers: Vec<Answer>) -> Result<[Answer; N], EngineError> {
+    <[Answer; N]>::try_from(answers)
+        .map_err(|some| EngineError::Bug(format!("{} answers to {N} statements", some.len())))
 }
 
 /// Whole seconds, at least one: what the server understands.

@@ -12,9 +12,9 @@ use async_trait::async_trait;
 
 use super::{
     fate::{Burial, Return},
-    held::HeldLease,
+    held::{HeldLease, find_held_in, held_in, held_texts},
     keys::OrderingKey,
-    session::MysqlSession,
+    session::{Answer, MysqlSession},
     value::{column, list, moment, place},
 };
 use crate::{
@@ -39,8 +39,9 @@ impl Settling for MysqlSession {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let now = self.begin_with(caller, wait).await?;
-        let acked = self.ack_held(caller, leases, now).await;
+        let [lock, read] = held_texts(leases)?;
+        let (now, found) = self.begin_with_first(caller, wait, [&lock, &read]).await?;
+        let acked = self.ack_held(caller, leases, &found, now).await;
         self.end(caller, acked).await
     }
 
@@ -53,8 +54,10 @@ impl Settling for MysqlSession {
         if items.is_empty() {
             return Ok(Vec::new());
         }
-        let now = self.begin_with(caller, wait).await?;
-        let nacked = self.nack_held(caller, items, now).await;
+        let leases: Vec<LeaseRef> = items.iter().map(|item| item.lease).collect();
+        let [lock, read] = held_texts(&leases)?;
+        let (now, found) = self.begin_with_first(caller, wait, [&lock, &read]).await?;
+        let nacked = self.nack_held(caller, items, &found, now).await;
         self.end(caller, nacked).await
     }
 
@@ -62,8 +65,10 @@ impl Settling for MysqlSession {
         if items.is_empty() {
             return Ok(Vec::new());
         }
-        self.begin(caller).await?;
-        let extended = self.extend_held(caller, items).await;
+        let leases: Vec<LeaseRef> = items.iter().map(|item| item.lease).collect();
+        let [lock, read] = held_texts(&leases)?;
+        let (_, found) = self.begin_with_first(caller, LockWait::Full, [&lock, &read]).await?;
+        let extended = self.extend_held(caller, items, &found).await;
         self.end(caller, extended).await
     }
 
@@ -92,9 +97,10 @@ impl MysqlSession {
         &mut self,
         caller: &Caller,
         leases: &[LeaseRef],
+        found: &[Answer; 2],
         now: Timestamp,
     ) -> Result<Vec<AckedRow>, EngineError> {
-        let held = self.held(caller, leases).await?;
+        let held = held_in(leases, found)?;
         let jobs: Vec<i64> = held.iter().map(|lease| lease.job.0).collect();
         if held.iter().any(|lease| lease.kept) {
             let keep = self.statement(caller, include_str!("sql/keep_acked.sql"));
@@ -118,10 +124,11 @@ impl MysqlSession {
         &mut self,
         caller: &Caller,
         items: &[NackRow],
+        found: &[Answer; 2],
         now: Timestamp,
     ) -> Result<Vec<NackedRow>, EngineError> {
         let leases: Vec<LeaseRef> = items.iter().map(|item| item.lease).collect();
-        let held = self.held(caller, &leases).await?;
+        let held = held_in(&leases, found)?;
         let now = held.iter().map(|lease| lease.now).fold(now, Timestamp::max);
         let mut returns: Vec<Return> = Vec::new();
         let mut burials: Vec<Burial> = Vec::new();
@@ -178,9 +185,14 @@ impl MysqlSession {
         Ok(answers)
     }
 
-    async fn extend_held(&mut self, caller: &Caller, items: &[ExtendRow]) -> Result<Vec<ExtendedRow>, EngineError> {
+    async fn extend_held(
+        &mut self,
+        caller: &Caller,
+        items: &[ExtendRow],
+        found: &[Answer; 2],
+    ) -> Result<Vec<ExtendedRow>, EngineError> {
         let leases: Vec<LeaseRef> = items.iter().map(|item| item.lease).collect();
-        let held = self.find_held(caller, &leases).await?;
+        let held = find_held_in(&leases, found)?;
         // A lease that comes twice ends at the later of its two ends, as if asked for one after the other.
         let mut ends: HashMap<JobId, Timestamp> = HashMap::new();
         for lease in &held {

@@ -44,8 +44,12 @@ pub(super) struct LockedStock {
 }
 
 /// Units that somebody else is about to take.
-#[derive(Clone, Copy)]
-enum Others {
+///
+/// Who waits for one must have begun with the lowest: sales walk upwards, and on `MariaDB` even one that passes over locked
+/// units counts as waiting for each of them for a moment, so that it would be in a deadlock with whoever took the units that
+/// were free and waits now for those below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
     PassedOver,
     WaitedFor,
 }
@@ -58,6 +62,8 @@ pub(super) enum Taken {
     Short(Vec<ShortLine>),
     /// Somebody else is about to free what is missing.
     Busy,
+    /// Units that were passed over may be enough.
+    Contended,
 }
 
 /// What became of the search in one stock.
@@ -68,6 +74,8 @@ pub(super) enum Search {
     Short(i64),
     /// As [`Taken::Busy`].
     Busy,
+    /// As [`Taken::Contended`].
+    Contended,
 }
 
 /// As they stand in lists of parameters.
@@ -153,37 +161,35 @@ impl MysqlSession {
         caller: &Caller,
         locked: Vec<Option<LockedStock>>,
         wanted: &[(&StockKey, i64)],
-        now: Timestamp,
+        (now, others): (Timestamp, Others),
     ) -> Result<Taken, EngineError> {
         let mut stocks = Vec::new();
         let mut short = Vec::new();
-        let mut busy = false;
+        let mut missing = None;
         for (line, (stock, (_, units))) in locked.into_iter().zip(wanted).enumerate() {
             let Some(mut stock) = stock else {
                 short.push(ShortLine { line, available: 0 });
                 continue;
             };
-            match self.search(caller, &mut stock, *units, now).await? {
+            match self.search(caller, &mut stock, *units, (now, others)).await? {
                 Search::Found => stocks.push(stock),
                 Search::Short(available) => short.push(ShortLine { line, available }),
-                Search::Busy => busy = true,
+                Search::Busy => missing = missing.or(Some(Taken::Busy)),
+                Search::Contended => missing = Some(Taken::Contended),
             }
         }
-        Ok(match (short.is_empty(), busy) {
-            (false, _) => Taken::Short(short),
-            (true, true) => Taken::Busy,
-            (true, false) => Taken::All(stocks),
-        })
+        if short.is_empty() { Ok(missing.unwrap_or(Taken::All(stocks))) } else { Ok(Taken::Short(short)) }
     }
 
-    /// Takes units of one stock: of those beside the pool, of the pool, of those that others were about to take and did not,
-    /// of reservations past their time. That too little is free is said by one statement that sees nothing else.
+    /// Takes units of one stock: of those beside the pool, of the pool, of reservations past their time. Where units of others
+    /// are waited for, no other unit of this stock may be held. That too little is free is said by one statement that sees
+    /// nothing else.
     pub(super) async fn search(
         &mut self,
         caller: &Caller,
         stock: &mut LockedStock,
         units: i64,
-        now: Timestamp,
+        (now, others): (Timestamp, Others),
     ) -> Result<Search, EngineError> {
         let mut had = 0;
         let mut floor = stock.delta_floor;
@@ -194,13 +200,13 @@ impl MysqlSession {
             stock.unpooled -= beside;
             had += beside;
             if had < units {
-                had += self.take_pooled(caller, stock, units - had, Others::PassedOver).await?;
-            }
-            if had < units {
-                had += self.take_pooled(caller, stock, units - had, Others::WaitedFor).await?;
+                had += self.take_pooled(caller, stock, units - had, others).await?;
             }
             if had >= units {
                 return Ok(Search::Found);
+            }
+            if others == Others::PassedOver && !self.pooled_units(caller, stock, 1).await?.is_empty() {
+                return Ok(Search::Contended);
             }
             if self.end_overdue(caller, &stock.key, OVERDUE_AT_ONCE).await? > 0 {
                 continue;
@@ -234,7 +240,7 @@ impl MysqlSession {
             let taken = match others {
                 Others::PassedOver => self.first_units(caller, stock, some, include_str!("sql/free_units.sql")).await?,
                 Others::WaitedFor => {
-                    let there = self.first_units(caller, stock, some, include_str!("sql/taken_units.sql")).await?;
+                    let there = self.pooled_units(caller, stock, some).await?;
                     let wait = self.statement(caller, include_str!("sql/wait_for_units.sql")).bind(list(&there)?);
                     units_of(&stock.key, &self.read(wait).await?)?
                 }
@@ -248,7 +254,17 @@ impl MysqlSession {
         Ok(had)
     }
 
-    /// So many units of the pool, the lowest numbers first, as the statement finds them.
+    /// So many units of the pool, the lowest numbers first, whoever has locked them.
+    async fn pooled_units(
+        &mut self,
+        caller: &Caller,
+        stock: &LockedStock,
+        units: i64,
+    ) -> Result<Vec<(String, String, i64)>, EngineError> {
+        self.first_units(caller, stock, units, include_str!("sql/taken_units.sql")).await
+    }
+
+    /// The same as the statement finds them.
     async fn first_units(
         &mut self,
         caller: &Caller,
