@@ -64,7 +64,7 @@ impl Default for SamplerOptions {
         Self {
             enabled: true,
             interval: Duration::from_secs(1),
-            quiet_interval: Duration::from_secs(5),
+            quiet_interval: Duration::from_secs(10),
             sessions: 1_000,
             names: 200,
             configured: Vec::new(),

@@ -32,7 +32,7 @@ pub use key::Key;
 pub use lease::{LeaseId, LeaseToken, NackAction, ReplicaId, StreamId, StreamNumber};
 pub use limits::{Limits, StockLimits};
 pub use queue::{QueueId, QueueName, QueueSettings};
-pub use reservation::{ReservationId, ReservationLine, ReservationState};
+pub use reservation::{Comparison, ReservationId, ReservationLine, ReservationState};
 pub use scaling::{QueueLoad, Scaling, ScalingMetric};
 pub use state::JobState;
 pub use stock::{Adjustment, Balance, LedgerKind, Movement, StockKey};

@@ -90,6 +90,31 @@ pub fn lines_hash(lines: &[ReservationLine]) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// How an answer compares with that of another system, which answered before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// Both could hold the units, or neither.
+    Agrees,
+    /// One could and the other could not.
+    Differs,
+    /// Reservations of the items are stopped here, which says nothing of their stock.
+    NotCompared,
+}
+
+impl Comparison {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Agrees, Self::Differs, Self::NotCompared];
+
+    /// As metrics show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+            Self::NotCompared => "not_compared",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

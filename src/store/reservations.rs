@@ -62,7 +62,10 @@ impl Store {
 
     async fn hold(&self, call: &Call, new: NewReservation) -> Result<Reservation, Failure> {
         self.note_use_of_stock();
-        self.see_that_items_are_on(new.lines.iter().map(|line| &line.key.item))?;
+        self.go_by_switches().await?;
+        if let Err(stopped) = self.see_that_items_are_on(new.lines.iter().map(|line| &line.key.item)) {
+            return self.known_or(call, new, stopped).await;
+        }
         let names = names(&new.jobs);
         let jobs = self.job_rows(call, new.jobs).await?;
         let jobs_on_expiry = self.job_rows(call, new.jobs_on_expiry).await?;
@@ -93,6 +96,16 @@ impl Store {
                 cart.lines.get(line).map(|line| (line.key.clone(), u64::from(line.quantity)))
             })),
             Reserved::Short | Reserved::Busy => Err(busy()),
+        }
+    }
+
+    /// What is held under the reference already, which no switch takes back; else, and where that cannot be seen, `stopped`.
+    async fn known_or(&self, call: &Call, mut new: NewReservation, stopped: Failure) -> Result<Reservation, Failure> {
+        new.lines.sort();
+        match self.reservation(call, ReservationRef::Reference(new.reference.clone())).await {
+            Ok(row) if row.lines == new.lines => Ok(Reservation { row, duplicate: true, stored: Vec::new() }),
+            Ok(_) => Err(reused("the reference is in use for other lines", &new.reference)),
+            Err(_) => Err(stopped),
         }
     }
 

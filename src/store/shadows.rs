@@ -8,7 +8,7 @@ use std::{
 use tracing::info;
 
 use super::{Call, NewReservation, Reservation, Store};
-use crate::model::{Failure, Key, Reason, ReservationLine, Shortage};
+use crate::model::{Comparison, Failure, Key, Reason, ReservationLine, Shortage};
 
 /// Differences that the log names one by one in a second.
 const NAMED: u32 = 20;
@@ -29,8 +29,8 @@ pub struct Mirrored {
     pub reservation: Option<Reservation>,
     /// Why it could not be held, where it could not.
     pub refused: Option<Failure>,
-    /// One could and the other could not.
-    pub differs: bool,
+    /// How the two compare.
+    pub comparison: Comparison,
 }
 
 impl Store {
@@ -47,19 +47,20 @@ impl Store {
             Err(failure) if lies_in_the_data(failure.reason) => (None, Some(failure)),
             Err(failure) => return Err(failure),
         };
-        let differs = refused.is_some() == (expected == Expected::Held);
+        let comparison = compared(expected, refused.as_ref().map(|failure| failure.reason));
         if let Some(metrics) = &self.inner.options.metrics {
-            metrics.shadowed(expected == Expected::Held, differs);
+            metrics.shadowed(expected == Expected::Held, comparison);
         }
-        if differs {
+        if comparison == Comparison::Differs {
             let here = refused.as_ref().map_or("free", |failure| failure.reason.as_str());
             self.inner.differences.tell(&reference, expected, here, Instant::now());
         }
-        Ok(Mirrored { reservation, refused, differs })
+        Ok(Mirrored { reservation, refused, comparison })
     }
 
     /// Whether all lines could be held now, each looked at by itself.
     async fn look_whether(&self, call: &Call, lines: &[ReservationLine]) -> Result<(), Failure> {
+        self.go_by_switches().await?;
         self.see_that_items_are_on(lines.iter().map(|line| &line.key.item))?;
         let mut short = Vec::new();
         for line in lines {
@@ -71,6 +72,14 @@ impl Store {
             }
         }
         if short.is_empty() { Ok(()) } else { Err(Failure::sold_out(short)) }
+    }
+}
+
+fn compared(expected: Expected, refused: Option<Reason>) -> Comparison {
+    match (expected, refused) {
+        (_, Some(Reason::Disabled)) => Comparison::NotCompared,
+        (Expected::Held, None) | (Expected::SoldOut, Some(_)) => Comparison::Agrees,
+        (Expected::Held, Some(_)) | (Expected::SoldOut, None) => Comparison::Differs,
     }
 }
 
@@ -133,6 +142,16 @@ mod tests {
         let later = now + Duration::from_secs(1);
         assert_eq!(second.count(later), (true, 3));
         assert_eq!(second.count(later), (true, 0));
+    }
+
+    #[test]
+    fn a_stopped_item_neither_agrees_nor_differs() {
+        use Comparison::{Agrees, Differs, NotCompared};
+        let of = |refused| [Expected::Held, Expected::SoldOut].map(|expected| compared(expected, refused));
+        assert_eq!(of(None), [Agrees, Differs]);
+        assert_eq!(of(Some(Reason::SoldOut)), [Differs, Agrees]);
+        assert_eq!(of(Some(Reason::KeyReused)), [Differs, Agrees]);
+        assert_eq!(of(Some(Reason::Disabled)), [NotCompared, NotCompared]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Switches that stop new reservations: what the database says of them, read anew every few seconds.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering::SeqCst},
+};
 
 use super::{
     Call, Store,
@@ -13,6 +16,8 @@ use crate::model::{Caller, Failure, Invalid, Key, Reason};
 #[derive(Default)]
 pub(super) struct Switches {
     known: Mutex<Known>,
+    /// Somebody reserved here, so that they are read often.
+    in_use: AtomicBool,
 }
 
 #[derive(Default)]
@@ -48,6 +53,20 @@ impl Store {
                 let message = format!("reservations of {what} are stopped: {}", switch.reason);
                 return Err(Failure::not_applied(Reason::Disabled, message).about(item.as_str()));
             }
+        }
+        Ok(())
+    }
+
+    /// Whether reservations went through this replica since its start.
+    pub fn goes_by_switches(&self) -> bool {
+        self.inner.switches.in_use.load(SeqCst)
+    }
+
+    /// Before a reservation: reads the switches where nobody needed them yet.
+    pub(super) async fn go_by_switches(&self) -> Result<(), Failure> {
+        if !self.goes_by_switches() {
+            self.refresh_stock_switches().await?;
+            self.inner.switches.in_use.store(true, SeqCst);
         }
         Ok(())
     }

@@ -2,16 +2,17 @@
 
 use async_trait::async_trait;
 
-use super::{Pass, Step};
+use super::{Pass, Step, seldom::Seldom};
 use crate::{model::Failure, store::Store};
 
 pub(super) struct Switches {
     store: Store,
+    seldom: Seldom,
 }
 
 impl Switches {
     pub(super) fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, seldom: Seldom::default() }
     }
 }
 
@@ -29,6 +30,10 @@ impl Pass for Switches {
     fn start_over(&mut self) {}
 
     async fn run_once(&mut self, _limit: usize) -> Result<Step, Failure> {
+        // The first Reserve reads them itself.
+        if !self.store.goes_by_switches() && !self.seldom.comes() {
+            return Ok(Step { rows: 0, more: false });
+        }
         let changed = self.store.refresh_stock_switches().await?;
         Ok(Step { rows: usize::from(changed), more: false })
     }

@@ -99,6 +99,10 @@ async fn a_switch_stops_new_reservations_of_its_items_and_nothing_else(stage: St
     assert_eq!((refused.reason, refused.outcome), (Reason::Disabled, Outcome::NotApplied));
     assert!(refused.message.contains("recount"), "{}", refused.message);
     reserve(&store, cart("pot", &[(at("pot"), 1)])).await.expect("another item");
+    let repeated = reserve(&store, cart("held", &[(cup(), 1)])).await.expect("what is held stays held");
+    assert_eq!((repeated.duplicate, repeated.row.id), (true, held));
+    let reused = reserve(&store, cart("held", &[(cup(), 2)])).await.expect_err("another cart");
+    assert_eq!(reused.reason, Reason::KeyReused);
     store.extend_reservation(&operator, held, Duration::from_hours(1)).await.expect("extended");
     store.commit_reservation(&operator, held, Vec::new()).await.expect("committed");
     deliver(&store, &[(cup(), 1)]).await;
@@ -118,9 +122,12 @@ async fn a_switch_stops_new_reservations_of_its_items_and_nothing_else(stage: St
 
 async fn another_replica_goes_by_a_switch_once_it_has_read_it(stage: Stage) {
     let store = stage.store(options()).await;
-    deliver(&store, &[(cup(), 9)]).await;
+    deliver(&store, &[(cup(), 9), (at("pot"), 9)]).await;
     let mut sql = stage.sql().await;
     let set_at = if stage.is_postgres() { "now()" } else { "0" };
+    sql.run(&format!("insert into stock_switch (prefix, reason, set_at) values ('pot', 'gone', {set_at})")).await;
+    let refused = reserve(&store, cart("first", &[(at("pot"), 1)])).await.expect_err("the first one reads them");
+    assert_eq!(refused.reason, Reason::Disabled);
     sql.run(&format!("insert into stock_switch (prefix, reason, set_at) values ('cups/', 'moved', {set_at})")).await;
     reserve(&store, cart("early", &[(cup(), 1)])).await.expect("nobody told this replica yet");
     assert!(store.refresh_stock_switches().await.expect("read"));
@@ -128,7 +135,7 @@ async fn another_replica_goes_by_a_switch_once_it_has_read_it(stage: Stage) {
     let refused = reserve(&store, cart("late", &[(cup(), 1)])).await.expect_err("stopped");
     assert_eq!(refused.reason, Reason::Disabled);
     let known = store.stock_switches(&calm("operator")).await.expect("switches");
-    assert_eq!(known.iter().map(|switch| switch.reason.as_str()).collect::<Vec<_>>(), ["moved"]);
+    assert_eq!(known.iter().map(|switch| switch.reason.as_str()).collect::<Vec<_>>(), ["moved", "gone"]);
     store.drain().await;
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.calls import CALLER, failure
-from harness.stubs import pb, stock_pb as rs, stock_rpc
+from harness.stubs import pb, stock_admin_pb, stock_pb as rs, stock_rpc
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reservations.md").read_text()
 HELD, SOLD_OUT = rs.SHADOW_OUTCOME_HELD, rs.SHADOW_OUTCOME_SOLD_OUT
@@ -91,6 +91,17 @@ def test_a_reference_with_other_lines_is_a_difference_and_a_field_that_is_wrong_
         failed = failure(stock.Reserve, request, timeout=5, metadata=CALLER)
         assert (failed.code, failed.reason, failed.outcome) == ("INVALID_ARGUMENT", "INVALID_FIELD", "not-applied")
     assert available(stock) == 2
+
+
+def test_items_whose_reservations_are_stopped_here_are_not_compared(shop):
+    broker, stock = shop
+    stop = stock_admin_pb.SetStockSwitchRequest(item_prefix="esp", disabled=True, reason="recount")
+    broker.stock_admin().SetStockSwitch(stop, metadata=CALLER)
+    for reference, expected in [("cart-1", HELD), ("cart-2", SOLD_OUT)]:
+        answer = stock.Reserve(mirrored(reference, 1, expected), metadata=CALLER)
+        assert not answer.shadow.differs and answer.shadow.reason == "DISABLED" and not answer.HasField("reservation")
+    assert [counted(broker, there, "not_compared") for there in ("held", "sold_out")] == [1, 1]
+    assert "the shadow differs" not in broker.output()
 
 
 def test_the_snippet_of_the_page_runs(shop, capsys):

@@ -15,7 +15,7 @@ section! {
         /// Time between two samples of the database's sessions, on average. Each is one statement on a lane.
         interval: Duration = Span::millis(1_000, 200, 60_000);
         /// The same while nobody but brokers at their own work holds a connection.
-        quiet_interval: Duration = Span::millis(5_000, 200, 60_000);
+        quiet_interval: Duration = Span::millis(10_000, 200, 60_000);
         /// Sessions that one sample reads, the ones that hold something first.
         sessions: usize = Whole::new(1_000, 10, 5_000);
         /// Names of connections told apart, beside the configured callers; the others are `other`.

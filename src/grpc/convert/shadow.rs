@@ -2,7 +2,7 @@
 
 use super::short_shown;
 use crate::{
-    model::{Failure, Invalid},
+    model::{Comparison, Failure, Invalid},
     store::{Expected, Mirrored, NewReservation},
     v1,
 };
@@ -39,7 +39,7 @@ pub(in crate::grpc) fn with_shadow(
 pub(in crate::grpc) fn shadow_shown(mirrored: &Mirrored) -> v1::ShadowReport {
     let refused = mirrored.refused.as_ref();
     v1::ShadowReport {
-        differs: mirrored.differs,
+        differs: mirrored.comparison == Comparison::Differs,
         reason: refused.map_or_else(String::new, |failure| failure.reason.as_str().to_owned()),
         lines: refused
             .and_then(|failure| failure.sold_out.as_ref())

@@ -9,7 +9,7 @@ use opentelemetry::{
 
 use super::{Maker, Metrics};
 use crate::{
-    model::ReservationState,
+    model::{Comparison, ReservationState},
     telemetry::names::{
         HOLD_LENGTH, POOL_DEPTH, REFILLED, RESERVATIONS_ENDED, RESERVES, RESERVES_SLOW, SHADOWS, STOCK_SWITCHES,
         SWEEP_LAG, key,
@@ -80,18 +80,19 @@ impl StockInstruments {
         for end in ReservationState::ALL.into_iter().filter(|state| *state != ReservationState::Held) {
             self.ended.add(0, &[KeyValue::new(key::END, end.as_str())]);
         }
-        for (expected, result) in [(true, true), (true, false), (false, true), (false, false)] {
-            self.shadows.add(0, &shadow(expected, result));
+        for result in Comparison::ALL {
+            self.shadows.add(0, &shadow(true, result));
+            self.shadows.add(0, &shadow(false, result));
         }
         self.slow.add(0, &[]);
         self.refilled.add(0, &[]);
     }
 }
 
-fn shadow(expected: bool, differs: bool) -> [KeyValue; 2] {
+fn shadow(expected: bool, result: Comparison) -> [KeyValue; 2] {
     [
         KeyValue::new(key::EXPECTED, if expected { "held" } else { "sold_out" }),
-        KeyValue::new(key::RESULT, if differs { "differs" } else { "agrees" }),
+        KeyValue::new(key::RESULT, result.as_str()),
     ]
 }
 
@@ -126,9 +127,9 @@ impl Metrics {
         self.0.stock.refilled.add(added as u64, &[]);
     }
 
-    /// Another system answered that it held (or not), and here it came to the same (or not).
-    pub fn shadowed(&self, held_there: bool, differs: bool) {
-        self.0.stock.shadows.add(1, &shadow(held_there, differs));
+    /// Another system answered that it held (or not), and here the comparison came to this.
+    pub fn shadowed(&self, held_there: bool, result: Comparison) {
+        self.0.stock.shadows.add(1, &shadow(held_there, result));
     }
 
     /// Reads how many switches stop reservations whenever somebody asks for metrics. Once per handle.

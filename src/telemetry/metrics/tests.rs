@@ -4,7 +4,7 @@ use prometheus::TextEncoder;
 
 use super::*;
 use crate::{
-    model::{NackAction, ReservationState},
+    model::{Comparison, NackAction, ReservationState},
     telemetry::names::INSTRUMENTS,
 };
 
@@ -113,7 +113,7 @@ fn reservations_are_told_apart_by_what_they_came_to_and_how_they_ended() {
     metrics.reservation_ended(ReservationState::Committed, Duration::from_secs(90));
     metrics.reservation_swept(Duration::from_millis(700));
     metrics.pool_refilled(40, 960);
-    metrics.shadowed(true, true);
+    metrics.shadowed(true, Comparison::Differs);
     metrics.watch_stock_switches(|| 3);
     has(
         &text(&metrics),
