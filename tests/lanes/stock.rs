@@ -213,3 +213,32 @@ async fn a_pool_that_ran_low_is_filled_in_the_background() {
     until("the pool is full", async || sql.number("select count(*) from stock_unit").await == i64::from(POOL)).await;
     store.drain().await;
 }
+
+/// A floor is the number of a transaction, and another server, into which a backup was restored, counts its own.
+#[tokio::test]
+async fn stock_from_another_servers_backup_is_counted_and_folded() {
+    let stage = Stage::postgres().await;
+    let store = stage.store(options()).await;
+    deliver(&store, &[(cup(), 9)]).await;
+    let mut sql = stage.sql().await;
+    sql.run("update stock set delta_floor = 1::bigint << 60").await;
+    let operator = calm("operator");
+    let seen = async || {
+        let row = store.stock(&operator, cup()).await.expect("an answer").expect("stock");
+        (row.balance.on_hand, row.balance.held)
+    };
+
+    let held = reserve(&store, cart("nine", &[(cup(), 9)])).await.expect("there are nine").row.id;
+    assert_eq!(seen().await, (9, 9));
+    store.release_reservation(&operator, held).await.expect("released");
+    assert_eq!(seen().await, (9, 0));
+    let held = reserve(&store, cart("nine again", &[(cup(), 9)])).await.expect("they are back").row.id;
+    store.commit_reservation(&operator, held, Vec::new()).await.expect("committed");
+    assert_eq!(seen().await, (0, 0));
+
+    store.refill_from(None).await.expect("a pass");
+    assert_eq!(sql.number("select count(*) from stock_delta").await, 0);
+    assert_eq!(sql.number("select count(*) from stock where delta_floor = 1::bigint << 60").await, 0);
+    assert_eq!(seen().await, (0, 0));
+    store.drain().await;
+}

