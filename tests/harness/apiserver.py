@@ -36,7 +36,7 @@ class ApiServer:
         # The controller that makes service accounts is not there.
         self._run("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
                   f"--cert-dir={self.work}/certificates", f"--token-auth-file={self.work}/tokens", "--authorization-mode=RBAC",
-                  "--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
+                  "--service-cluster-ip-range=10.0.0.0/24,fd00:10::/112", "--disable-admission-plugins=ServiceAccount",
                   "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
                   f"--service-account-signing-key-file={key}")
         self.wait(lambda: self.ask("GET", "/readyz")[0] == 200, "the API server")
@@ -116,6 +116,14 @@ class ApiServer:
         path = self.path({"apiVersion": api, "kind": kind, "metadata": {"name": name}})
         status, text, _ = self.ask("GET", path)
         return json.loads(text) if status == 200 else None
+
+    def scale(self, name, replicas):
+        """Does what an autoscaler does to a Deployment."""
+        path = self.path({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}}) + "/scale"
+        scale = json.loads(self.ask("GET", path)[1])
+        scale["spec"]["replicas"] = replicas
+        status, text, _ = self.ask("PUT", f"{path}?fieldManager=kube-controller-manager", json.dumps(scale))
+        assert status == 200, text
 
     def kubeconfig(self):
         """Where it is for Helm."""

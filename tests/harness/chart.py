@@ -28,9 +28,9 @@ def helm(*arguments):
                           stdin=subprocess.DEVNULL, env=environment, check=False)
 
 
-def template(values, *arguments):
+def template(values, *arguments, release=RELEASE):
     """Helm's answer to `helm template` with the values of a file, or of a text of YAML."""
-    base = ["template", RELEASE, CHART, "--namespace", NAMESPACE, *KUBERNETES, *arguments]
+    base = ["template", release, CHART, "--namespace", NAMESPACE, *KUBERNETES, *arguments]
     return helm(*base, "--values", values)
 
 

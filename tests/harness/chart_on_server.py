@@ -72,9 +72,9 @@ class Helm:
         text, _ = process.communicate(timeout=300)
         return process.returncode, text
 
-    def upgrade(self, tag, succeeds):
+    def upgrade(self, tag, succeeds, *more):
         """An upgrade to another image, whose migration ends as it is told to."""
-        process = self.begin("upgrade", RELEASE, str(CHART), "--values", str(MINIMAL), "--set", f"image.tag={tag}", "--timeout", "4m")
+        process = self.begin("upgrade", RELEASE, str(CHART), "--values", str(MINIMAL), "--set", f"image.tag={tag}", "--timeout", "4m", *more)
         name = f"{RELEASE}-leasehold-migrate"
         self.server.wait(lambda: process.poll() is not None or self.another_job(name), "the migration's Job")
         before = self.image()
@@ -100,8 +100,16 @@ class Helm:
 
     def image(self):
         """The image that the Deployment asks for."""
-        (container,) = self.server.get("apps/v1", "Deployment", f"{RELEASE}-leasehold")["spec"]["template"]["spec"]["containers"]
+        (container,) = self.deployment()["template"]["spec"]["containers"]
         return container["image"]
+
+    def replicas(self):
+        """How many replicas it asks for."""
+        return self.deployment()["replicas"]
+
+    def deployment(self):
+        """The Deployment's specification."""
+        return self.server.get("apps/v1", "Deployment", f"{RELEASE}-leasehold")["spec"]
 
 
 def story(server):
@@ -128,6 +136,16 @@ def story(server):
     expect("a rollback to the install is taken", code == 0 and helm.image() == "leasehold:v1", text)
     code, text, _ = helm.upgrade("v5", True)
     expect("an upgrade after it is taken", code == 0 and helm.image() == "leasehold:v5", text)
+    code, text, _ = helm.upgrade("v6", True, "--set", "replicas=3")
+    expect("an upgrade to three replicas is taken", code == 0 and helm.replicas() == 3, text)
+    scaled = ("--set", "autoscaling.enabled=true")
+    code, text, _ = helm.upgrade("v7", True, *scaled)
+    expect("switching the autoscaler on takes none of them away", code == 0 and helm.replicas() == 3, text)
+    server.scale(f"{RELEASE}-leasehold", 5)
+    code, text, _ = helm.upgrade("v8", True, *scaled)
+    expect("nor does an upgrade take away what the autoscaler added", code == 0 and helm.replicas() == 5, text)
+    code, text, _ = helm.upgrade("v9", True, "--set", "serviceAccount.name=queues", "--set", f"migrations.serviceAccountName={RELEASE}-leasehold")
+    expect("a ServiceAccount of another name needs the present one for the migration", code == 0, text)
     code, text = helm.run("uninstall", RELEASE)
     expect("an uninstall leaves no Deployment behind",
            code == 0 and server.get("apps/v1", "Deployment", f"{RELEASE}-leasehold") is None, text)

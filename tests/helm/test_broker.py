@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import tomllib
+import urllib.request
 
 import pytest
 
+from harness.calls import eventually
 from harness.chart import CHART, ROOT, VALUES, broker, of_kind
+from harness.cluster import free_port
 
 EACH = pytest.mark.parametrize("path", VALUES, ids=lambda path: path.stem)
 
@@ -52,6 +55,25 @@ def test_what_the_values_say_is_what_holds(program, work, path):
         for key, of in options.items():
             if not isinstance(of, dict):
                 assert re.search(rf"^{re.escape(key)} .*leasehold\.toml", printed, re.M), f"{key} in {printed}"
+
+
+def test_the_address_of_the_chart_takes_calls_of_both_families(program, work):
+    text = file_of(CHART / "ci/embedded.yaml")
+    assert 'listen = "[::]:7070"' in text and 'http_listen = "[::]:7071"' in text
+    grpc, http = free_port(), free_port()
+    text = text.replace(":7070", f":{grpc}").replace(":7071", f":{http}").replace("/var/lib/leasehold", str(work / "data"))
+    (work / "leasehold.toml").write_text(text)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LEASEHOLD_")}
+    serving = subprocess.Popen([program, "serve", "--config", str(work / "leasehold.toml")], env=environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for host in ("127.0.0.1", "[::1]"):
+            eventually(lambda: run(program, ["ping", "--address", f"http://{host}:{grpc}"]).returncode == 0, within=60, what=host)
+            with urllib.request.urlopen(f"http://{host}:{http}/livez", timeout=30) as answer:
+                assert answer.status == 200
+    finally:
+        serving.kill()
+        serving.wait(20)
 
 
 def test_an_option_that_the_program_does_not_know_is_noticed(program, work):

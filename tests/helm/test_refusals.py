@@ -58,6 +58,8 @@ WRONG = [
     {"config": {"lanes": {"count": "many"}}}, {"config": {"server": {"drain_timeout": "25"}}}, {"config": {"log_level": "loud"}},
     {"config": {"limits": {"payload_bytes": "1 MB"}}}, {"service": {"type": "ExternalName"}},
     {"keda": {"workers": [{"name": "a", "target": "a", "queue": "q"}]}}, {"commonLabels": {"a": 1}},
+    {"config": {"server": {"drain_timeout": "1m30s"}}}, {"ports": {"address": "127.0.0.1"}}, {"updateStrategy": {"type": "OnDelete"}},
+    {"service": {"ipFamilies": ["IPv5"]}}, {"service": {"ipFamilyPolicy": "DualStack"}}, {"nameOverride": "a b"},
 ]
 
 
@@ -85,6 +87,18 @@ SENSELESS = [
     (merged(EXTERNAL, {"grpcRoute": {"enabled": True}}), "grpcRoute.parentRefs: name the gateway"),
     (merged(EXTERNAL, {"grpcRoute": {"envoyGateway": {"enabled": True}}}), "needs grpcRoute.enabled"),
     (merged(EXTERNAL, {"keda": {"workers": [{"name": "a", "target": "a", "queue": "q", "targetReady": 1}] * 2}}), "two of them are called a"),
+    (merged(EXTERNAL, {"keda": {"scaledObject": {"enabled": True}, "workers": [
+        {"name": "shop-leasehold", "target": "a", "queue": "q", "targetReady": 1}]}}), "the broker's own ScaledObject"),
+    (merged(EXTERNAL, {"keda": {"workers": [
+        {"name": "a", "target": "a", "queue": "q", "targetReady": 1, "minReplicas": 3, "maxReplicas": 2}]}}), "a larger minReplicas"),
+    (merged(EXTERNAL, {"networkPolicy": {"enabled": True, "restrictEgress": True}}), "networkPolicy.egress: with restrictEgress"),
+    (merged(EXTERNAL, {"networkPolicy": {"enabled": True}, "grpcRoute": {"enabled": True, "parentRefs": [{"name": "a"}]}}),
+     "networkPolicy.gatewayFrom: say where"),
+    (merged(EXTERNAL, {"migrations": {"mode": "startup", "existingSecret": {"name": "owner"}}}), "migrations.existingSecret: the Job alone"),
+    (merged(EMBEDDED, {"migrations": {"existingSecret": {"name": "owner"}}}), "migrations.existingSecret: the Job alone"),
+    (merged(EXTERNAL, {"extraEnv": [{"name": "LEASEHOLD_SERVER_DRAIN_TIMEOUT", "value": "10m"}]}), "config.server.drain_timeout"),
+    (merged(EXTERNAL, {"extraEnv": [{"name": "LEASEHOLD_LISTEN", "value": "0.0.0.0:1"}]}), "LEASEHOLD_LISTEN is set by the chart"),
+    (merged(EXTERNAL, {"fullnameOverride": "Queues"}), "fullnameOverride: Services' names"),
 ]
 
 

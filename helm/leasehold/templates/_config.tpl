@@ -7,8 +7,9 @@
 
 {{/* The broker's file. */}}
 {{- define "leasehold.config" -}}
-listen = "{{ ternary "127.0.0.1" "0.0.0.0" (eq .Values.tls.mode "sidecar") }}:{{ int .Values.ports.grpc }}"
-http_listen = "0.0.0.0:{{ int .Values.ports.http }}"
+{{- $all := ternary "[::]" "0.0.0.0" (eq .Values.ports.address "::") -}}
+listen = "{{ ternary "127.0.0.1" $all (eq .Values.tls.mode "sidecar") }}:{{ int .Values.ports.grpc }}"
+http_listen = "{{ $all }}:{{ int .Values.ports.http }}"
 insecure_plaintext = true
 {{- if include "leasehold.embedded" . }}
 data_dir = "/var/lib/leasehold"

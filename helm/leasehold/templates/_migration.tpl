@@ -1,4 +1,4 @@
-{{/* The Job's specification: list of the root, the ConfigMap's and the ServiceAccount's name. */}}
+{{/* The Job's specification: list of the root and the ConfigMap's name. */}}
 {{- define "leasehold.migration" -}}
 {{- $root := index . 0 -}}
 {{- with $root -}}
@@ -6,19 +6,15 @@ backoffLimit: {{ int .Values.migrations.backoffLimit }}
 activeDeadlineSeconds: {{ int .Values.migrations.activeDeadlineSeconds }}
 template:
   metadata:
-    labels:
-      {{- include "leasehold.labels" (list . "migration") | nindent 6 }}
-      {{- with .Values.podLabels }}
-      {{- toYaml . | nindent 6 }}
-      {{- end }}
-    {{- with .Values.podAnnotations }}
-    annotations:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
+    {{- include "leasehold.endingPod" (list . "migration" .Values.migrations) | nindent 4 }}
   spec:
-    serviceAccountName: {{ index $ 2 }}
+    serviceAccountName: {{ default (include "leasehold.serviceAccount" .) .Values.migrations.serviceAccountName }}
     {{- include "leasehold.pod" . | nindent 4 }}
     restartPolicy: Never
+    {{- with .Values.migrations.initContainers }}
+    initContainers:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     containers:
       - name: migrate
         {{- include "leasehold.container" . | nindent 8 }}

@@ -2,22 +2,22 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* At most 50 letters, so that what is added still makes a name. */}}
+{{/* At most 50 letters, so that what is added still makes a name. Services' names have no dots, though releases' may. */}}
 {{- define "leasehold.fullname" -}}
 {{- $name := include "leasehold.name" . -}}
+{{- $full := printf "%s-%s" .Release.Name $name -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- $full = .Values.fullnameOverride -}}
 {{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
+{{- $full = .Release.Name -}}
 {{- end -}}
+{{- $full | replace "." "-" | trunc 50 | trimAll "-" -}}
 {{- end -}}
 
 {{/* What finds the broker's pods, and no other pod of the release. It never changes. */}}
 {{- define "leasehold.selector" -}}
-app.kubernetes.io/name: {{ include "leasehold.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "leasehold.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: broker
 {{- end -}}
 
@@ -25,8 +25,8 @@ app.kubernetes.io/component: broker
 {{- define "leasehold.labels" -}}
 {{- $root := index . 0 -}}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/name: {{ include "leasehold.name" $root }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/name: {{ include "leasehold.name" $root | quote }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: leasehold
@@ -63,6 +63,17 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{/* The pod's port that others call. */}}
 {{- define "leasehold.podPort" -}}
 {{ ternary .Values.tls.sidecarPort .Values.ports.grpc (eq .Values.tls.mode "sidecar") | int }}
+{{- end -}}
+
+{{/* Which families of addresses a Service has; the cluster's choice where nothing is said. */}}
+{{- define "leasehold.families" -}}
+{{- with .Values.service.ipFamilyPolicy }}
+ipFamilyPolicy: {{ . }}
+{{- end }}
+{{- with .Values.service.ipFamilies }}
+ipFamilies:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* gRPC's port of a Service: list of the root and its number. */}}

@@ -16,8 +16,36 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Labels and annotations of pods that come to an end: list of the root, the component and what is given for these pods.
+A mesh's sidecar that is an ordinary container goes on for ever, and its pod with it. */}}
+{{- define "leasehold.endingPod" -}}
+{{- $root := index . 0 -}}
+{{- $given := index . 2 -}}
+{{- $labels := dict -}}
+{{- $annotations := dict -}}
+{{- if and (eq $root.Values.tls.mode "mesh") (not $root.Values.tls.nativeSidecars) -}}
+{{- $labels = dict "sidecar.istio.io/inject" "false" -}}
+{{- $annotations = dict "sidecar.istio.io/inject" "false" "linkerd.io/inject" "disabled" -}}
+{{- end -}}
+{{- $labels = merge (dict) $given.podLabels $labels $root.Values.podLabels -}}
+{{- $annotations = merge (dict) $given.podAnnotations $annotations $root.Values.podAnnotations -}}
+labels:
+  {{- include "leasehold.labels" (list $root (index . 1)) | nindent 2 }}
+  {{- with $labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 

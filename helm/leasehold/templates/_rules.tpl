@@ -20,6 +20,26 @@
 {{- $faults = append $faults (printf "%s: minReplicas must not be larger than maxReplicas" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $fullname) -}}
+{{- $faults = append $faults (printf "fullnameOverride: Services' names are small letters, digits and dashes, beginning with a letter, and %s is none; give another name here" $fullname) -}}
+{{- end -}}
+{{- if and (not $embedded) .Values.networkPolicy.enabled .Values.networkPolicy.restrictEgress (not .Values.networkPolicy.egress) -}}
+{{- $faults = append $faults "networkPolicy.egress: with restrictEgress, a rule for the database is needed, which is out of reach without one" -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.enabled .Values.grpcRoute.enabled (not .Values.networkPolicy.gatewayFrom) -}}
+{{- $faults = append $faults "networkPolicy.gatewayFrom: say where the pods of grpcRoute's gateway run, such as [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: envoy-gateway-system}}}]; they are not let through otherwise" -}}
+{{- end -}}
+{{- if and .Values.migrations.existingSecret.name (or $embedded (ne .Values.migrations.mode "job")) -}}
+{{- $faults = append $faults "migrations.existingSecret: the Job alone uses it; leave it out, or let the Job migrate: migrations.mode=job" -}}
+{{- end -}}
+{{- $kept := list "LEASEHOLD_LISTEN" "LEASEHOLD_HTTP_LISTEN" "LEASEHOLD_DATA_DIR" "LEASEHOLD_DATABASE_URL" "LEASEHOLD_DATABASE_URL_FILE" "LEASEHOLD_MIGRATE" "LEASEHOLD_INSECURE_PLAINTEXT" "LEASEHOLD_CONFIG" -}}
+{{- range .Values.extraEnv -}}
+{{- if has .name $kept -}}
+{{- $faults = append $faults (printf "extraEnv: %s is set by the chart, by ports, database, persistence, tls and migrations" .name) -}}
+{{- else if eq .name "LEASEHOLD_SERVER_DRAIN_TIMEOUT" -}}
+{{- $faults = append $faults "extraEnv: give LEASEHOLD_SERVER_DRAIN_TIMEOUT as config.server.drain_timeout, which the grace period has to be longer than" -}}
+{{- end -}}
+{{- end -}}
 {{- $least := add .Values.preStopSeconds (include "leasehold.drainSeconds" .) 5 | int -}}
 {{- if le (include "leasehold.graceSeconds" . | int) $least -}}
 {{- $faults = append $faults (printf "terminationGracePeriodSeconds: must be more than %d: preStopSeconds, config.server.drain_timeout and 5 s; or leave it out" $least) -}}
@@ -47,6 +67,12 @@
 {{- end -}}
 {{- $names := list -}}
 {{- range .Values.keda.workers -}}
+{{- if and (eq .name $fullname) $.Values.keda.scaledObject.enabled -}}
+{{- $faults = append $faults (printf "keda.workers: %s is the name of the broker's own ScaledObject" .name) -}}
+{{- end -}}
+{{- if and .maxReplicas (gt (default 0 .minReplicas | int) (int .maxReplicas)) -}}
+{{- $faults = append $faults (printf "keda.workers: %s has a larger minReplicas than maxReplicas" .name) -}}
+{{- end -}}
 {{- if has .name $names -}}
 {{- $faults = append $faults (printf "keda.workers: two of them are called %s" .name) -}}
 {{- end -}}
