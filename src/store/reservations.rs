@@ -290,7 +290,7 @@ pub(super) fn sold_out(short: &[ShortLine], line: impl Fn(usize) -> Option<(Stoc
 
 /// What a call says of a reference that came with other content.
 pub(super) fn reused(why: &str, reference: &Key) -> Failure {
-    Failure::not_applied(Reason::KeyReused, format!("{why}; nothing was changed")).about(reference.as_str())
+    Failure::not_applied(Reason::KeyReused, why).about(reference.as_str())
 }
 
 /// What is missing is being freed by somebody else, who took too long.
