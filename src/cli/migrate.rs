@@ -40,6 +40,12 @@ pub(super) fn run(matches: &ArgMatches) -> Exit {
             Ok(exit) => exit,
             Err(error) => {
                 let failed = exit::fail(&error);
+                if up && matches!(error, EngineError::Conflict(_)) {
+                    exit::note(
+                        &"a transaction of somebody else kept a table locked, so this migration was given up and nothing of it is \
+                          applied; run it again ('leasehold holds --database' says who holds what)",
+                    );
+                }
                 let away = matches!(error, EngineError::Unavailable(_) | EngineError::NotSent(_));
                 if away { Exit::Unavailable } else { failed }
             }

@@ -23,6 +23,7 @@ const HAS_SCHEMA: &str = include_str!("sql/has_schema.sql");
 const APPLIED: &str = include_str!("sql/migrations.sql");
 const NOTE_MIGRATION: &str = include_str!("sql/note_migration.sql");
 const ONE_AT_A_TIME: &str = include_str!("sql/one_at_a_time.sql");
+const MIGRATION_PATIENCE: &str = include_str!("sql/migration_patience.sql");
 
 #[async_trait]
 impl Linking for PgSession {
@@ -85,6 +86,7 @@ impl PgSession {
         let Some(Migration { number, name, sql }) = MIGRATIONS.iter().find(|migration| migration.number > last) else {
             return Ok(None);
         };
+        self.rows(caller, MIGRATION_PATIENCE, Args::new()).await?;
         self.run_text(caller, sql).await?;
         self.rows(caller, NOTE_MIGRATION, Args::new().with(*number).with(*name)).await?;
         Ok(Some(AppliedMigration { number: *number, name: (*name).to_owned() }))
