@@ -23,36 +23,55 @@ use stand::{
     Options, Outcome,
     broker::Broker,
     clients::{self, from_caller, tokens},
-    figures::{self, Table, quantile, thousands},
+    figures::{self, Table, median, quantile, thousands},
     postgres::Postgres,
 };
 
 const DATABASE: &str = "maintenance";
 /// One job is enqueued so often, and its way to the stream is taken.
 const BEAT: Duration = Duration::from_millis(5);
-/// How long each case without an end of its own lasts.
-const WATCHED: Duration = Duration::from_secs(20);
 /// Views of all queues with their counts, so often each.
 const VIEWERS: usize = 10;
 const VIEW: Duration = Duration::from_secs(2);
 /// Queues that the views show.
 const QUEUES: usize = 20;
 
+/// What stands in the comments of the statements of each kind of work.
+const NOTHING: Work = ("nothing", "nobody");
+const PURGE: Work = ("a purge", "operator");
+const RETENTION: Work = ("retention of dead jobs", "leasehold.pruner");
+const REAPING: Work = ("reaping", "leasehold.reaper");
+const VIEWS: Work = ("ten views of all queues each 2 s", "dashboard");
+
+/// What it is called, and whose statements it consists of.
+type Work = (&'static str, &'static str);
+
 fn main() -> ExitCode {
     let rows = ("rows", "300000", "Rows of each kind");
-    let options = Options::parse("Takes the latency of Lease beside purge, retention, reaping and counting", &[rows]);
+    let rounds = ("rounds", "3", "Rounds, of which medians are shown");
+    let seconds = ("seconds", "20", "Seconds of each case that has no end of its own");
+    let about = "Takes the latency of Lease beside purge, retention, reaping and counting";
+    let options = Options::parse(about, &[rows, rounds, seconds]);
     options.run(measure(&options))
 }
 
 async fn measure(options: &Options) -> Outcome<()> {
-    let rows = options.number("rows");
-    let settings = ["min_wal_size=4GB", "max_wal_size=8GB", "shared_buffers=512MB"];
+    let (rows, rounds) = (options.number("rows"), options.number("rounds").max(1));
+    let watched = Duration::from_secs(options.number("seconds").max(1));
+    let settings = [
+        "min_wal_size=4GB",
+        "max_wal_size=8GB",
+        "shared_buffers=512MB",
+        "shared_preload_libraries=pg_stat_statements",
+        "pg_stat_statements.track_planning=off",
+    ];
     let postgres = Postgres::start(options.bindir(), &settings).await?;
     postgres.age_log().await?;
     println!("{}", figures::machine());
     println!("{}, fsync on; {} rows of each kind", postgres.version().await?, thousands(f64_of(rows)));
     println!("one job each {} ms: from its Enqueue's beginning to its arrival on a stream", BEAT.as_millis());
     let url = postgres.create_database(DATABASE)?;
+    postgres.connect(DATABASE).await?.execute("create extension pg_stat_statements").await?;
     let quick = [("LEASEHOLD_UPKEEP_PRUNE_INTERVAL", "1s")];
     let broker = Broker::start(options.broker(), &url, &quick).await?;
     let mut admin = admin(&broker).await?;
@@ -60,54 +79,114 @@ async fn measure(options: &Options) -> Outcome<()> {
         let queue = format!("q{n}");
         admin.update_queue(UpdateQueueRequest { queue, create: true, ..UpdateQueueRequest::default() }).await?;
     }
-
-    let mut table =
-        Table::new(["beside", "s", "jobs", "median ms", "p99 ms", "worst ms", "p99 of the work's own calls ms"]);
-    let mut show = |name: &str, figures: &Latencies, own: &[f64]| {
-        let ms = |part| format!("{:.1}", quantile(&figures.0, part));
-        println!("  beside {name}: p99 {} ms of {} jobs", ms(0.99), figures.0.len());
-        let own = if own.is_empty() { "–".to_owned() } else { format!("{:.1}", quantile(own, 0.99)) };
-        table.row([
-            name.to_owned(),
-            format!("{:.0}", figures.1.as_secs_f64()),
-            figures.0.len().to_string(),
-            ms(0.5),
-            ms(0.99),
-            ms(1.0),
-            own,
-        ]);
-    };
-    let beats = Beats::start(&broker).await?;
+    let beats = Beats::start(&broker, &postgres).await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    beats.end().await?;
+    beats.end(NOTHING).await?;
 
-    let beats = Beats::start(&broker).await?;
-    tokio::time::sleep(WATCHED).await;
-    show("nothing", &beats.end().await?, &[]);
-
-    fill(&postgres, &ready(rows)).await?;
-    let beats = Beats::start(&broker).await?;
-    let steps = purge(&mut admin).await?;
-    show("a purge", &beats.end().await?, &steps);
-
-    for (name, text) in [("retention of dead jobs", dead(rows)), ("reaping", leased(rows))] {
-        fill(&postgres, &text).await?;
-        let beats = Beats::start(&broker).await?;
-        wait_until_done(&postgres).await?;
-        show(name, &beats.end().await?, &[]);
+    let mut cases = Vec::new();
+    for round in 1..=rounds {
+        println!("round {round} of {rounds}");
+        cases.extend(take_round(&postgres, &broker, &mut admin, (rows, watched)).await?);
     }
-
-    for text in [ready(50_000.min(rows)), kept(rows)] {
-        fill(&postgres, &text).await?;
-    }
-    let beats = Beats::start(&broker).await?;
-    let views = view(&broker).await?;
-    show("ten views of all queues each 2 s", &beats.end().await?, &views);
-    table.print();
+    show(&cases);
     for line in broker.trouble()? {
         println!("  broker: {line}");
     }
     Ok(())
+}
+
+/// All cases, one after the other, the one beside nothing first.
+async fn take_round(
+    postgres: &Postgres,
+    broker: &Broker,
+    admin: &mut Admin,
+    (rows, watched): (u64, Duration),
+) -> Outcome<Vec<Case>> {
+    let mut cases = Vec::new();
+    empty(postgres).await?;
+    let beats = Beats::start(broker, postgres).await?;
+    tokio::time::sleep(watched).await;
+    cases.push(beats.end(NOTHING).await?);
+
+    fill(postgres, &ready(rows)).await?;
+    let beats = Beats::start(broker, postgres).await?;
+    purge(admin).await?;
+    cases.push(beats.end(PURGE).await?);
+
+    for (work, pass, text) in [(RETENTION, "dead jobs", dead(rows)), (REAPING, "reaper", leased(rows))] {
+        empty(postgres).await?;
+        let before = broker.upkeep_rows(pass).await?;
+        fill(postgres, &text).await?;
+        let beats = Beats::start(broker, postgres).await?;
+        while broker.upkeep_rows(pass).await? < before + rows {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        cases.push(beats.end(work).await?);
+    }
+
+    empty(postgres).await?;
+    for text in [ready(50_000.min(rows)), kept(rows)] {
+        fill(postgres, &text).await?;
+    }
+    let beats = Beats::start(broker, postgres).await?;
+    view(broker, watched).await?;
+    cases.push(beats.end(VIEWS).await?);
+    Ok(cases)
+}
+
+/// What was taken beside one work in one round.
+struct Case {
+    work: Work,
+    beats: Vec<f64>,
+    took: Duration,
+    statements: Statements,
+}
+
+/// Statements of one caller as the database saw them.
+#[derive(Clone, Copy)]
+struct Statements {
+    count: i64,
+    mean_ms: f64,
+    longest_ms: f64,
+}
+
+/// Medians over the rounds. Each round is compared with its own beside nothing: a disk is slower at some times than at others.
+fn show(cases: &[Case]) {
+    let mut table = Table::new([
+        "beside",
+        "s",
+        "jobs",
+        "median ms",
+        "p99 ms",
+        "p99 to alone",
+        "worst ms",
+        "its statements",
+        "mean ms",
+        "longest ms",
+    ]);
+    for work in [NOTHING, PURGE, RETENTION, REAPING, VIEWS] {
+        let of = |work: Work| cases.iter().filter(move |case| case.work == work);
+        let over = |value: &dyn Fn(&Case) -> f64| median(&of(work).map(value).collect::<Vec<_>>());
+        let part = |part: f64| move |case: &Case| quantile(&case.beats, part);
+        let p99 = |case: &Case| quantile(&case.beats, 0.99);
+        let ratios: Vec<f64> = of(work).zip(of(NOTHING)).map(|(case, alone)| p99(case) / p99(alone)).collect();
+        let has_any = work != NOTHING;
+        let own = |text: String| if has_any { text } else { "–".to_owned() };
+        table.row([
+            work.0.to_owned(),
+            format!("{:.0}", over(&|case| case.took.as_secs_f64())),
+            of(work).map(|case| case.beats.len()).sum::<usize>().to_string(),
+            format!("{:.2}", over(&part(0.5))),
+            format!("{:.2}", over(&p99)),
+            own(format!("{:.2}", median(&ratios))),
+            format!("{:.0}", over(&part(1.0))),
+            own(format!("{:.0}", over(&|case| f64_of(case.statements.count.unsigned_abs())))),
+            own(format!("{:.2}", over(&|case| case.statements.mean_ms))),
+            own(format!("{:.1}", over(&|case| case.statements.longest_ms))),
+        ]);
+    }
+    table.print();
+    println!("medians over rounds; a statement's time is the database's own, without its commit");
 }
 
 type Admin = QueueAdminServiceClient<tonic::transport::Channel>;
@@ -117,18 +196,17 @@ async fn admin(broker: &Broker) -> Outcome<Admin> {
     Ok(Admin::new(channel))
 }
 
-/// Milliseconds of each beat, and how long they were taken.
-struct Latencies(Vec<f64>, Duration);
-
 /// Enqueues a job each beat, and leases and acks it.
-struct Beats {
+struct Beats<'a> {
+    postgres: &'a Postgres,
     stop: CancellationToken,
     running: JoinHandle<Outcome<Vec<f64>>>,
     started: Instant,
 }
 
-impl Beats {
-    async fn start(broker: &Broker) -> Outcome<Self> {
+impl<'a> Beats<'a> {
+    async fn start(broker: &Broker, postgres: &'a Postgres) -> Outcome<Self> {
+        postgres.connect(DATABASE).await?.execute("select pg_stat_statements_reset()").await?;
         let mut client = clients::connect(broker.address()).await?;
         let mut producer = clients::connect(broker.address()).await?;
         let request = LeaseRequest { queues: vec!["beat".to_owned()], max_in_flight: 10, ..LeaseRequest::default() };
@@ -153,54 +231,55 @@ impl Beats {
             }
             Ok(taken)
         });
-        Ok(Self { stop, running, started: Instant::now() })
+        Ok(Self { postgres, stop, running, started: Instant::now() })
     }
 
-    async fn end(self) -> Outcome<Latencies> {
+    async fn end(self, work: Work) -> Outcome<Case> {
         self.stop.cancel();
         let took = self.started.elapsed();
-        Ok(Latencies(self.running.await??, took))
+        let beats = self.running.await??;
+        let mut session = self.postgres.connect(DATABASE).await?;
+        let (count, mean_ms, longest_ms) = sqlx::query_as(
+            "select coalesce(sum(calls), 0)::bigint, coalesce(sum(total_exec_time) / sum(calls), 0), \
+                coalesce(max(max_exec_time), 0) \
+             from pg_stat_statements where query like '%conn_tag:' || $1 || '%'",
+        )
+        .bind(work.1)
+        .fetch_one(&mut session)
+        .await?;
+        println!("  beside {}: p99 {:.1} ms of {} jobs", work.0, quantile(&beats, 0.99), beats.len());
+        Ok(Case { work, beats, took, statements: Statements { count, mean_ms, longest_ms } })
     }
 }
 
-/// Purges the first queue; milliseconds between its frames.
-async fn purge(admin: &mut Admin) -> Outcome<Vec<f64>> {
+/// Purges the first queue.
+async fn purge(admin: &mut Admin) -> Outcome<()> {
     let request = PurgeQueueRequest {
         queue: "q0".to_owned(),
         states: vec![JobState::Ready.into()],
         ..PurgeQueueRequest::default()
     };
     let mut frames = admin.purge_queue(from_caller("operator", request)?).await?.into_inner();
-    let (mut steps, mut last) = (Vec::new(), Instant::now());
-    while frames.message().await?.is_some() {
-        steps.push(last.elapsed().as_secs_f64() * 1e3);
-        last = Instant::now();
-    }
-    Ok(steps)
+    while frames.message().await?.is_some() {}
+    Ok(())
 }
 
-/// Lists all queues with their counts as viewers do; milliseconds of each list.
-async fn view(broker: &Broker) -> Outcome<Vec<f64>> {
+/// Lists all queues with their counts as viewers do.
+async fn view(broker: &Broker, watched: Duration) -> Outcome<()> {
     let mut viewers = tokio::task::JoinSet::new();
     for _ in 0..VIEWERS {
         let mut admin = admin(broker).await?;
         viewers.spawn(async move {
-            let (mut taken, began, mut ticks) = (Vec::new(), Instant::now(), tokio::time::interval(VIEW));
-            while began.elapsed() < WATCHED {
+            let (began, mut ticks) = (Instant::now(), tokio::time::interval(VIEW));
+            while began.elapsed() < watched {
                 ticks.tick().await;
-                let at = Instant::now();
                 let all = ListQueuesRequest { include_counts: true, ..ListQueuesRequest::default() };
                 admin.list_queues(from_caller("dashboard", all)?).await?;
-                taken.push(at.elapsed().as_secs_f64() * 1e3);
             }
-            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(taken)
+            Ok(())
         });
     }
-    let mut taken = Vec::new();
-    while let Some(some) = viewers.join_next().await {
-        taken.extend(some??);
-    }
-    Ok(taken)
+    clients::all(viewers).await
 }
 
 async fn fill(postgres: &Postgres, text: &str) -> Outcome<()> {
@@ -210,23 +289,16 @@ async fn fill(postgres: &Postgres, text: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Waits until the dead jobs of one queue are past their retention and the leases of another one are over, and all are gone.
-/// They end in the future when they are made: passes do not look again at what lies before their last look.
-async fn wait_until_done(postgres: &Postgres) -> Outcome<()> {
+/// Removes what the case before left.
+async fn empty(postgres: &Postgres) -> Outcome<()> {
     let mut session = postgres.connect(DATABASE).await?;
-    loop {
-        let left: bool = sqlx::query_scalar(
-            "select exists (select from leasehold.dead_job)
-                or exists (select from leasehold.job j join leasehold.queue q on q.id = j.queue_id
-                    where q.name = 'q1' and j.lease_id is not null)",
-        )
-        .fetch_one(&mut session)
-        .await?;
-        if !left {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    let queues = "select id from leasehold.queue where name in ('q0', 'q1', 'q2')";
+    for table in ["job", "dead_job"] {
+        let text = format!("delete from leasehold.{table} where queue_id in ({queues})");
+        session.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(text))).await?;
+        session.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(format!("vacuum analyze leasehold.{table}")))).await?;
     }
+    Ok(())
 }
 
 fn of_queue(queue: &str) -> String {
@@ -241,6 +313,7 @@ fn ready(rows: u64) -> String {
     )
 }
 
+/// Their leases end in the future when they are made: passes do not look again at what lies before their last look.
 fn leased(rows: u64) -> String {
     format!(
         "insert into leasehold.job (enqueued_at, available_at, ready_at, queue_id, max_attempts, priority, attempt,

@@ -69,14 +69,24 @@ impl Broker {
     }
 
     async fn is_ready(&self) -> bool {
-        let asked = async {
-            let mut stream = TcpStream::connect(self.http).await?;
-            stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: broker\r\nconnection: close\r\n\r\n").await?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await?;
-            Ok::<_, std::io::Error>(answer)
-        };
-        asked.await.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+        self.get("/readyz").await.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    }
+
+    async fn get(&self, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(self.http).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: broker\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    /// Rows that a pass of its upkeep changed or removed since its start.
+    pub(crate) async fn upkeep_rows(&self, pass: &str) -> Outcome<u64> {
+        let (metrics, series) =
+            (self.get("/metrics").await?, format!("leasehold_upkeep_rows_total{{pass=\"{pass}\"}} "));
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&series));
+        Ok(value.map(|value| value.trim().parse()).transpose()?.unwrap_or_default())
     }
 
     /// What the broker has logged.

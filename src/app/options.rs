@@ -9,7 +9,7 @@ use crate::{
     dispatch::DispatchOptions,
     grpc::{ApiOptions, ServerOptions},
     http::HttpOptions,
-    store::{LaneOptions, LineOptions, StockOptions, StoreOptions, engine::NewQueues},
+    store::{LaneOptions, LineOptions, Pace, StockOptions, StoreOptions, engine::NewQueues},
     telemetry::Telemetry,
     upkeep::UpkeepOptions,
 };
@@ -42,6 +42,8 @@ pub(super) fn store(config: &Config, telemetry: &Telemetry) -> StoreOptions {
         new_queues: NewQueues { settings: config.queue_settings(), at_most: config.queues.at_most },
         queue_refresh: config.queues.refresh_interval,
         purge_step: config.queues.purge_step,
+        pace: pace(config),
+        count_age: config.queues.count_age,
         ledger_callers: config.callers.in_ledger,
         named_callers: config.named_callers(),
         budgets: config.budgets.clone(),
@@ -74,6 +76,11 @@ pub(super) fn dispatch(config: &Config) -> DispatchOptions {
     }
 }
 
+/// How fast maintenance goes.
+fn pace(config: &Config) -> Pace {
+    Pace { step: config.upkeep.step_time, share: config.upkeep.share }
+}
+
 /// Those of the broker's own work.
 pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
     let upkeep = &config.upkeep;
@@ -91,6 +98,7 @@ pub(super) fn upkeep(config: &Config) -> UpkeepOptions {
         census_queues: config.telemetry.queues,
         presence_interval: upkeep.presence_interval,
         step: upkeep.batch,
+        pace: pace(config),
         floors: config.broker.claim_cursor,
         ..UpkeepOptions::default()
     }

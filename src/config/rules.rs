@@ -94,11 +94,21 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         "the first, with the callers that have a section of their own, must not name more than the second allows",
     );
     check_stock(config, layers);
+    check_telemetry(config, layers);
+}
+
+fn check_telemetry(config: &Config, layers: &mut Layers) {
     let telemetry = &config.telemetry;
     layers.require(
         telemetry.otlp_endpoint.is_none() || telemetry.flush_timeout * 2 <= config.server.drain_timeout,
         &["telemetry.flush_timeout", "server.drain_timeout"],
         "the first must be half of the second at most, or nothing is left of the drain for jobs and calls",
+    );
+    layers.require(
+        telemetry.otlp_ca_file.is_none()
+            || telemetry.otlp_endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("https:")),
+        &["telemetry.otlp_ca_file", "telemetry.otlp_endpoint"],
+        "the first is for an https collector alone, which the second does not name",
     );
     layers.require(
         telemetry.batch <= telemetry.queue,

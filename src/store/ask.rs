@@ -132,11 +132,12 @@ impl Store {
             if !ticket.withdraw() {
                 break;
             }
+            // What a budget refuses is counted as that: the database had lanes.
+            if verdict == Verdict::OverBudget {
+                return Err(self.over_budget(&call.caller));
+            }
             self.inner.counts.timed_out(&call.caller);
-            return Err(match verdict {
-                Verdict::OverBudget => self.over_budget(&call.caller),
-                _ => self.no_lane(),
-            });
+            return Err(self.no_lane());
         }
         match timeout_at(call.deadline.into(), answer).await {
             Ok(answered) => self.read(answered),

@@ -48,12 +48,17 @@ impl Store {
 
     /// One step; see [`super::engine::Steering::redrive`].
     pub async fn redrive(&self, call: &Call, step: RedriveStep) -> Result<Redriven, Failure> {
-        let caller = call.caller.clone();
-        self.persistently(call, Statement::writing("redrive"), move |session| {
-            let (caller, step) = (caller.clone(), step.clone());
-            Box::pin(async move { session.redrive(&caller, &step).await })
-        })
-        .await
+        let (caller, of) = (call.caller.clone(), step.which.queue());
+        let redriven = self
+            .persistently(call, Statement::writing("redrive"), move |session| {
+                let (caller, step) = (caller.clone(), step.clone());
+                Box::pin(async move { session.redrive(&caller, &step).await })
+            })
+            .await?;
+        for queue in redriven.readied.iter().copied().chain(of) {
+            self.inner.views.forget(queue);
+        }
+        Ok(redriven)
     }
 }
 

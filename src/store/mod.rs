@@ -44,7 +44,9 @@ mod socket;
 pub mod sqlite;
 mod statement;
 mod stocks;
+mod stride;
 mod switches;
+mod views;
 mod wakes;
 
 use std::{
@@ -71,6 +73,7 @@ use self::{
     shadows::Differences,
     stocks::Refills,
     switches::Switches,
+    views::Views,
     wakes::Notifier,
 };
 pub use self::{
@@ -84,6 +87,7 @@ pub use self::{
     reservations::{NewReservation, Reservation},
     shadows::{Expected, Mirrored},
     stocks::{Adjustments, NewAdjustments, StockOptions},
+    stride::{Pace, Stride},
 };
 use crate::{
     model::{Budget, Caller, Failure, NackAction, NewJob, QueueId, QueueName, Reason, ReplicaId},
@@ -111,6 +115,10 @@ pub struct StoreOptions {
     pub queue_refresh: Duration,
     /// Rows that one step of a purge walks.
     pub purge_step: usize,
+    /// How fast purges, deletions and redrives go.
+    pub pace: Pace,
+    /// How old counts may be that several viewers share.
+    pub count_age: Duration,
     /// Callers that the ledger tells apart.
     pub ledger_callers: usize,
     /// Those of them that it always does; those with a budget are besides them.
@@ -145,6 +153,8 @@ impl Default for StoreOptions {
             new_queues: NewQueues::default(),
             queue_refresh: Duration::from_secs(5),
             purge_step: 500,
+            pace: Pace::default(),
+            count_age: Duration::from_secs(2),
             ledger_callers: 1_000,
             named_callers: Vec::new(),
             budgets: Vec::new(),
@@ -195,6 +205,7 @@ struct Inner {
     uses_stock: AtomicBool,
     differences: Differences,
     floors: Floors,
+    views: Views,
     notifier: Notifier,
     replica: ReplicaId,
     wakes: Mutex<Option<mpsc::Receiver<Wake>>>,
@@ -232,6 +243,7 @@ impl Store {
             uses_stock: AtomicBool::new(false),
             differences: Differences::default(),
             floors: Floors::default(),
+            views: Views::default(),
             notifier,
             replica,
             wakes: Mutex::new(Some(wakes)),

@@ -7,6 +7,7 @@ use super::{
     Call, Store,
     engine::{Expired, Pruned, PurgeCount, PurgePlace, PurgeStep, Purged, QueueCounts},
     statement::Statement,
+    stride::Stride,
 };
 use crate::model::{Caller, Count, Failure, JobState, QueueId, QueueName, Reason, Timestamp};
 
@@ -28,6 +29,8 @@ pub struct Purge {
     left: Option<u64>,
     after: PurgePlace,
     removed: u64,
+    /// Once it has begun.
+    stride: Option<Stride>,
 }
 
 /// Where a purge or deletion is after a step.
@@ -50,7 +53,7 @@ impl Purge {
         let order = [JobState::Acked, JobState::Dead, JobState::Blocked, JobState::Scheduled, JobState::Ready];
         let asked: Vec<JobState> = order.into_iter().filter(|state| states.contains(state)).collect();
         let (states, after) = (asked.clone(), PurgePlace::default());
-        Self { queue, asked, states, again: false, before, left: limit, after, removed: 0 }
+        Self { queue, asked, states, again: false, before, left: limit, after, removed: 0, stride: None }
     }
 
     /// Whose jobs.
@@ -95,6 +98,8 @@ pub struct Deletion {
     live: bool,
     at: Stage,
     removed: u64,
+    /// Of the keys that it clears, once it does.
+    stride: Option<Stride>,
 }
 
 #[derive(Debug, Clone)]
@@ -109,7 +114,7 @@ enum Stage {
 impl Deletion {
     /// Of a queue; `live`: together with its live jobs, but for leased ones, whose end it waits for.
     pub fn new(name: QueueName, queue: QueueId, live: bool) -> Self {
-        Self { name, queue, live, at: Stage::Closing, removed: 0 }
+        Self { name, queue, live, at: Stage::Closing, removed: 0, stride: None }
     }
 
     /// Jobs removed so far.
@@ -118,6 +123,10 @@ impl Deletion {
             Stage::Purging(purge) => self.removed + purge.removed,
             _ => self.removed,
         }
+    }
+
+    fn stride(&mut self, store: &Store) -> &mut Stride {
+        self.stride.get_or_insert_with(|| store.stride(store.inner.options.purge_step))
     }
 
     fn purge(&self) -> Purge {
@@ -146,9 +155,16 @@ impl Deletion {
 }
 
 impl Store {
+    /// How work in steps of at most `at_most` rows that an operator asked for is to go.
+    pub fn stride(&self, at_most: usize) -> Stride {
+        Stride::new(self.inner.options.pace, at_most)
+    }
+
     /// Takes a purge's next step.
     pub async fn purge(&self, call: &Call, purge: &mut Purge) -> Result<Progress, Failure> {
-        let Some(step) = purge.next(self.inner.options.purge_step) else {
+        let stride = purge.stride.get_or_insert_with(|| self.stride(self.inner.options.purge_step));
+        let at_most = stride.rows();
+        let Some(step) = purge.next(at_most) else {
             return Ok(Progress { removed: purge.removed, done: true, readied: false, pause: Duration::ZERO });
         };
         let (caller, asked) = (call.caller.clone(), step.clone());
@@ -158,11 +174,13 @@ impl Store {
                 Box::pin(async move { session.purge(&caller, &asked).await })
             })
             .await?;
-        let readied = purged.readied;
+        let (readied, walked) = (purged.readied, purged.walked);
         purge.took(&step, purged);
         let done = purge.next(1).is_none();
-        // Half of one lane's time at most: the jobs that are not purged have to be served too.
-        Ok(Progress { removed: purge.removed, done, readied, pause: began.elapsed() })
+        self.inner.views.forget(purge.queue);
+        // The jobs that are not purged have to be served too.
+        let pause = purge.stride.as_mut().map(|stride| stride.stepped(walked, began, Instant::now(), !done));
+        Ok(Progress { removed: purge.removed, done, readied, pause: pause.unwrap_or_default() })
     }
 
     /// How many jobs a purge would remove.
@@ -199,9 +217,12 @@ impl Store {
                 }
             }
             Stage::Clearing => {
-                if self.clear_queue(call, deletion.queue).await? == 0 {
+                let (began, at_most) = (Instant::now(), deletion.stride(self).rows());
+                let rows = self.clear_queue(call, deletion.queue, at_most).await?;
+                if rows == 0 {
                     deletion.at = Stage::Removing;
                 }
+                progress.pause = deletion.stride(self).stepped(rows, began, Instant::now(), rows > 0);
             }
             Stage::Removing => {
                 if self.remove_queue(call, deletion).await? {
@@ -244,8 +265,8 @@ impl Store {
         Err(refusal)
     }
 
-    async fn clear_queue(&self, call: &Call, queue: QueueId) -> Result<usize, Failure> {
-        let (caller, limit) = (call.caller.clone(), self.inner.options.purge_step);
+    async fn clear_queue(&self, call: &Call, queue: QueueId, limit: usize) -> Result<usize, Failure> {
+        let caller = call.caller.clone();
         self.single(call, Statement::writing("clear_queue"), move |session| {
             Box::pin(async move { session.clear_queue(&caller, queue, limit).await })
         })

@@ -50,6 +50,14 @@ pub enum TelemetryError {
     /// The endpoint is none.
     #[error("telemetry.otlp_endpoint is no address of a collector")]
     Endpoint,
+    /// TLS to the collector cannot be set up, e.g. since the system trusts no authority.
+    #[error(
+        "TLS to the collector of telemetry.otlp_endpoint cannot be set up: {0}; does the system have certificates of authorities, or telemetry.otlp_ca_file?"
+    )]
+    Tls(String),
+    /// A file of authorities is none: which one and why.
+    #[error("telemetry.otlp_ca_file, {0}: {1}")]
+    Authorities(String, String),
     /// The headers are none. What they hold is secret, so they are not shown.
     #[error("telemetry.otlp_headers cannot be sent as headers")]
     Headers,

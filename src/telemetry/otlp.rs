@@ -1,7 +1,11 @@
 //! Sending over OTLP: traces and logs through an [`outbox`](super::outbox) each, metrics by the SDK's reader on a thread of its
 //! own. Requests go over one connection that is opened when it is first needed. None is tried again: newer data would wait for it.
 
-use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use opentelemetry::{Context, InstrumentationScope, trace::TracerProvider as _};
 use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
@@ -17,7 +21,7 @@ use opentelemetry_sdk::{
 };
 use tonic::{
     metadata::MetadataMap,
-    transport::{Channel, Endpoint},
+    transport::{Certificate, Channel, ClientTlsConfig, Endpoint},
 };
 
 use super::{
@@ -44,11 +48,36 @@ pub(super) struct Line<'a> {
     resource: Resource,
 }
 
+/// With TLS where the endpoint asks for it.
+fn secured(endpoint: Endpoint, options: &TelemetrySection) -> Result<Endpoint, TelemetryError> {
+    if endpoint.uri().scheme_str() != Some("https") {
+        return Ok(endpoint);
+    }
+    let tls = ClientTlsConfig::new();
+    let tls = match &options.otlp_ca_file {
+        Some(file) => tls.ca_certificate(authorities(file)?),
+        None => tls.with_native_roots(),
+    };
+    endpoint.tls_config(tls).map_err(|error| TelemetryError::Tls(error.to_string()))
+}
+
+/// The certificates of a file. It is looked into, since one of something else would be found out by the first handshake only.
+fn authorities(file: &Path) -> Result<Certificate, TelemetryError> {
+    let unfit = |why: String| TelemetryError::Authorities(file.display().to_string(), why);
+    let pem = std::fs::read_to_string(file).map_err(|error| unfit(error.to_string()))?;
+    if pem.contains("-----BEGIN CERTIFICATE-----") {
+        Ok(Certificate::from_pem(pem))
+    } else {
+        Err(unfit("it holds no certificate in PEM".to_owned()))
+    }
+}
+
 impl<'a> Line<'a> {
     /// To the collector of the options; nothing where they name none. On a runtime, which the connection then uses.
     pub(super) fn new(options: &'a TelemetrySection, resource: Resource) -> Result<Option<Self>, TelemetryError> {
         let Some(endpoint) = &options.otlp_endpoint else { return Ok(None) };
         let endpoint = Endpoint::from_shared(endpoint.clone()).map_err(|_| TelemetryError::Endpoint)?;
+        let endpoint = secured(endpoint, options)?;
         let channel = endpoint.connect_timeout(CONNECT).timeout(options.export_timeout).connect_lazy();
         let mut headers = http::HeaderMap::new();
         for (name, value) in options.otlp_headers.pairs() {

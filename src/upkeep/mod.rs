@@ -2,7 +2,7 @@
 //!
 //! A pass walks an index that rows leave at its left end, from a floor that it remembers. Every ten minutes it walks from the
 //! beginning, for what a floor can miss. While it finds nothing it takes at most a twentieth of one lane's time; while it finds
-//! much, its next step follows at once.
+//! much, a [`Stride`] says how many rows its next step takes and how long it rests before: calls are not to notice.
 
 mod arrivals;
 mod budgets;
@@ -42,7 +42,12 @@ use self::{
     sweeper::Sweeper,
     switches::Switches,
 };
-use crate::{dispatch::Dispatch, model::Failure, store::Store, telemetry::metrics::QueueReading};
+use crate::{
+    dispatch::Dispatch,
+    model::Failure,
+    store::{Pace, Store, Stride},
+    telemetry::metrics::QueueReading,
+};
 
 /// How often passes run. The defaults are those that the documentation states.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,8 +76,10 @@ pub struct UpkeepOptions {
     pub census_queues: usize,
     /// Between two reports of this replica about itself.
     pub presence_interval: Duration,
-    /// Rows in one statement.
+    /// Rows in one statement at most.
     pub step: usize,
+    /// How fast a pass that finds much works it off.
+    pub pace: Pace,
     /// Between two walks from the beginning.
     pub full_walk_interval: Duration,
     /// Whether passes begin at what they remember, and not before everything.
@@ -95,6 +102,7 @@ impl Default for UpkeepOptions {
             census_queues: 100,
             presence_interval: Duration::from_secs(10),
             step: 1_000,
+            pace: Pace::default(),
             full_walk_interval: Duration::from_mins(10),
             floors: true,
         }
@@ -266,6 +274,7 @@ async fn keep_up(
 ) {
     let mut full_walk_at = Instant::now() + options.full_walk_interval;
     let mut failures = 0_u32;
+    let mut stride = Stride::new(options.pace, options.step);
     let mut pause = if pass.begins_at_once() { Duration::ZERO } else { interval };
     loop {
         // Not in step with other replicas.
@@ -279,10 +288,12 @@ async fn keep_up(
             pass.start_over();
             full_walk_at = began + options.full_walk_interval;
         }
-        let result = pass.run_once(options.step).await;
-        let took = began.elapsed();
+        let result = pass.run_once(stride.rows()).await;
+        let ended = Instant::now();
+        let took = ended.saturating_duration_since(began);
         counters.count(&result, took);
-        pause = pause_after(&result, took, interval, failures);
+        let rest = result.as_ref().map_or(Duration::ZERO, |step| stride.stepped(step.rows, began, ended, step.more));
+        pause = pause_after(&result, took, rest, (interval, failures));
         match result {
             Ok(done) => {
                 if failures > 0 {
@@ -303,11 +314,17 @@ async fn keep_up(
     }
 }
 
-/// How long to wait after a step; `failures` is how many failed in a row before it.
-fn pause_after(result: &Result<Step, Failure>, took: Duration, interval: Duration, failures: u32) -> Duration {
+/// How long to wait after a step that `took` so long: a `rest` where there is more to do; `failures` is how many failed in a row
+/// before it.
+fn pause_after(
+    result: &Result<Step, Failure>,
+    took: Duration,
+    rest: Duration,
+    (interval, failures): (Duration, u32),
+) -> Duration {
     let slowest = SLOWEST.max(interval);
     match result {
-        Ok(step) if step.more => Duration::ZERO,
+        Ok(step) if step.more => rest,
         Ok(step) if step.rows > 0 => interval,
         Ok(_) => (took * SHARE).clamp(interval, slowest),
         Err(_) => interval.saturating_mul(1 << failures.min(4)).min(slowest),
@@ -320,14 +337,15 @@ mod tests {
     use crate::model::Reason;
 
     const INTERVAL: Duration = Duration::from_secs(1);
+    const REST: Duration = Duration::from_millis(8);
 
     fn after(result: &Result<Step, Failure>, took_ms: u64, failures: u32) -> Duration {
-        pause_after(result, Duration::from_millis(took_ms), INTERVAL, failures)
+        pause_after(result, Duration::from_millis(took_ms), REST, (INTERVAL, failures))
     }
 
     #[test]
-    fn a_full_step_is_followed_at_once() {
-        assert_eq!(after(&Ok(Step::of(1_000, 1_000)), 500, 0), Duration::ZERO);
+    fn a_full_step_is_followed_after_a_rest_and_not_an_interval() {
+        assert_eq!(after(&Ok(Step::of(1_000, 1_000)), 500, 0), REST);
         assert_eq!(after(&Ok(Step::of(999, 1_000)), 500, 0), INTERVAL);
     }
 

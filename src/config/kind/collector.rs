@@ -2,7 +2,7 @@
 
 use super::{Description, Given, Kind};
 
-const RULE: &str = "must be http://HOST:PORT, without a path, a user or a password";
+const RULE: &str = "must be http://HOST:PORT or https://HOST:PORT, without a path, a user or a password";
 
 /// The address of a collector that takes OTLP over gRPC, in plain text.
 #[derive(Debug, Clone, Copy)]
@@ -15,12 +15,12 @@ impl Kind for Collector {
         let text = given.single()?;
         let uri: http::Uri = text.parse().map_err(|_| RULE)?;
         let authority = uri.authority().ok_or(RULE)?;
-        let fine = uri.scheme_str() == Some("http")
-            && authority.port_u16().is_some()
+        let scheme = uri.scheme_str().filter(|scheme| ["http", "https"].contains(scheme)).ok_or(RULE)?;
+        let fine = authority.port_u16().is_some()
             && !authority.host().is_empty()
             && !authority.as_str().contains('@')
             && matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("/"));
-        if fine { Ok(format!("http://{authority}")) } else { Err(RULE.into()) }
+        if fine { Ok(format!("{scheme}://{authority}")) } else { Err(RULE.into()) }
     }
 
     fn default(&self) -> String {
@@ -31,7 +31,7 @@ impl Kind for Collector {
         Description {
             placeholder: "URL",
             default: String::new(),
-            range: "`http://HOST:PORT`".into(),
+            range: "`http://HOST:PORT`, `https://HOST:PORT`".into(),
             secret: false,
             switch: false,
         }
@@ -48,13 +48,15 @@ mod tests {
         for (text, expected) in [
             ("http://localhost:4317", "http://localhost:4317"),
             ("http://collector.monitoring:4317/", "http://collector.monitoring:4317"),
+            ("https://collector.example:4317/", "https://collector.example:4317"),
             ("http://[::1]:4317", "http://[::1]:4317"),
         ] {
             assert_eq!(parse(text).as_deref(), Ok(expected));
         }
         for bad in [
             "localhost:4317",
-            "https://x:4317",
+            "ftp://x:4317",
+            "https://x",
             "http://x",
             "http://x:0x",
             "http://u:p@x:4317",

@@ -21,7 +21,7 @@ pub use self::{
     choice::{Choice, Switch},
     collector::Collector,
     database::{Database, DatabaseUrl},
-    fraction::Fraction,
+    fraction::{Fraction, Portion},
     identifier::Identifier,
     names::CallerNames,
     pairs::{Pairs, SecretPairs, TextPairs},

@@ -18,6 +18,9 @@ section! {
         refresh_interval: Duration = Span::millis(5_000, 100, 60_000);
         /// Jobs that one step of a purge walks.
         purge_step: usize = Whole::new(500, 1, 1_000);
+        /// How old the counts of queues with 2,000 jobs and more may be that operators are shown: those who look within that time
+        /// share what one count found. 0 shares nothing.
+        count_age: Duration = Span::millis(2_000, 0, 60_000);
         /// Length of a lease where the stream asks for none.
         lease_duration: Duration = Span::seconds(30, 1, 43_200);
         /// Leases granted before a job is dead, where the job says nothing.

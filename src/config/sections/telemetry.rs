@@ -1,18 +1,20 @@
 //! Traces, metrics and logs for a collector.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use crate::config::{
     declared::section,
-    kind::{Collector, Fraction, Optional, Pairs, SecretPairs, Span, Switch, TextPairs, Whole},
+    kind::{Collector, Fraction, Optional, Pairs, Path, SecretPairs, Span, Switch, TextPairs, Whole},
 };
 
 section! {
     /// What the broker tells about itself: traces, metrics and logs to an OpenTelemetry collector over OTLP (gRPC), and what is
     /// measured for that. Without a collector nothing is sent and no trace begins; metrics are on the second port in any case.
     TelemetrySection as "telemetry" {
-        /// The collector. TLS is the affair of a collector beside the broker.
+        /// The collector; an `https` one must have a certificate of an authority that the system trusts, or of `otlp_ca_file`.
         otlp_endpoint: Option<String> = Optional(Collector);
+        /// Certificates (PEM) of authorities that are trusted for the collector, in place of the system's. Read at the start.
+        otlp_ca_file: Option<PathBuf> = Optional(Path);
         /// Headers of every request to it.
         otlp_headers: SecretPairs = Pairs::secret();
         /// Send traces.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::{
     declared::section,
-    kind::{Span, Whole},
+    kind::{Portion, Span, Whole},
 };
 
 section! {
@@ -24,5 +24,11 @@ section! {
         presence_absent: Duration = Span::seconds(60, 2, 3_600);
         /// Rows that one statement of upkeep may touch.
         batch: usize = Whole::new(1_000, 1, 10_000);
+        /// What one step of upkeep, or of an operator's purge, deletion or redrive, should take, so that calls beside it do not
+        /// wait for long: its rows are made fewer or more by that, down to 100.
+        step_time: Duration = Span::millis(2, 1, 1_000);
+        /// Part of one lane's time that such work takes while there is much to do; it rests between its steps. Work that goes on
+        /// for 30 seconds takes twice as much, after a minute four times, until it rests no more. 1 never rests.
+        share: f64 = Portion::new(0.2, 0.01);
     }
 }

@@ -1,6 +1,6 @@
 //! Dead jobs as operators see them and make them live again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::stream;
 use tonic::Request;
@@ -18,7 +18,7 @@ use crate::{
     },
     model::{Count, Failure, JobId, JobState, QueueName, Reason, Timestamp},
     store::{
-        Call, Store,
+        Call, Store, Stride,
         engine::{DeadJobs, DeadPlace, DeadWalk, JobRecord, RedriveStep},
         pace,
     },
@@ -106,6 +106,7 @@ impl AdminApi {
             which,
             at_once,
             pause,
+            stride: self.store.stride(at_once),
             limit: spec.limit,
             redriven: 0,
         })
@@ -156,6 +157,8 @@ struct RedriveSteps {
     at_once: usize,
     /// Between the end of one step and the next one.
     pause: Duration,
+    /// What others leave it of the database.
+    stride: Stride,
     /// Jobs at most.
     limit: u64,
     redriven: u64,
@@ -171,12 +174,21 @@ impl RedriveSteps {
     }
 }
 
+impl RedriveSteps {
+    /// What the rate asks for after a step of so many jobs.
+    fn pause_for(&self, jobs: usize) -> Duration {
+        let [jobs, at_once] = [jobs, self.at_once].map(|jobs| u32::try_from(jobs).unwrap_or(u32::MAX).max(1));
+        self.pause * jobs / at_once
+    }
+}
+
 impl Steps for RedriveSteps {
     type Frame = v1::RedriveDeadJobsResponse;
 
     async fn step(&mut self, call: &Call) -> Result<Stepped<Self::Frame>, Failure> {
         let left = usize::try_from(self.limit.saturating_sub(self.redriven)).unwrap_or(usize::MAX);
-        let step = RedriveStep { which: self.which.clone(), limit: self.at_once.min(left) };
+        let step = RedriveStep { which: self.which.clone(), limit: self.stride.rows().min(left) };
+        let (began, limit) = (Instant::now(), step.limit);
         let done = self.store.redrive(call, step).await?;
         if done.jobs.is_empty()
             && let DeadJobs::Ids(jobs) = &self.which
@@ -188,8 +200,9 @@ impl Steps for RedriveSteps {
             self.dispatch.ready(&done.readied.iter().map(|queue| (*queue, None)).collect::<Vec<_>>());
         }
         let more = self.go_on(done.next, done.until);
+        let rest = self.stride.stepped(done.jobs.len(), began, Instant::now(), more);
         // A step that found nothing to its filter costs no job its place in the rate.
-        let pause = if done.jobs.is_empty() { Duration::ZERO } else { self.pause };
+        let pause = if done.jobs.is_empty() { rest } else { rest.max(self.pause_for(limit)) };
         let frame = v1::RedriveDeadJobsResponse { redriven: self.redriven, done: !more, would_redrive: None };
         Ok(Stepped { frame, next: more.then_some(pause) })
     }

@@ -142,7 +142,7 @@ impl AdminApi {
     /// What is in each queue, and what replicas say of it.
     async fn counts(&self, call: &Call, rows: &[QueueRow]) -> Result<Vec<v1::QueueCounts>, Failure> {
         let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
-        let counts = self.store.count_jobs(call, &ids).await?;
+        let counts = self.store.view_jobs(call, &ids).await?;
         let names = rows.iter().map(|row| row.name.clone()).collect();
         let attendance = self.store.attendance(call, names).await?;
         Ok(counts.iter().zip(&attendance).map(|(counts, said)| convert::queue_counts(counts, said)).collect())

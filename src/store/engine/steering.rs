@@ -92,6 +92,16 @@ pub enum DeadJobs {
     },
 }
 
+impl DeadJobs {
+    /// The queue that was named, where one was.
+    pub fn queue(&self) -> Option<QueueId> {
+        match self {
+            Self::Ids(_) => None,
+            Self::OfQueue { queue, .. } => Some(*queue),
+        }
+    }
+}
+
 /// What a step did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redriven {
