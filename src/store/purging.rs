@@ -155,11 +155,6 @@ impl Deletion {
 }
 
 impl Store {
-    /// How work in steps of at most `at_most` rows that an operator asked for is to go.
-    pub fn stride(&self, at_most: usize) -> Stride {
-        Stride::new(self.inner.options.pace, at_most)
-    }
-
     /// Takes a purge's next step.
     pub async fn purge(&self, call: &Call, purge: &mut Purge) -> Result<Progress, Failure> {
         let stride = purge.stride.get_or_insert_with(|| self.stride(self.inner.options.purge_step));

@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::Store;
+
 /// Rows of a step however long it takes: what a step costs in any case, such as its commit, must not eat the rest.
 const FEWEST: usize = 100;
 /// No rest is longer, whatever made the step before it long.
@@ -86,6 +88,13 @@ impl Stride {
 )]
 fn as_much(rows: usize, times: f64) -> usize {
     (rows as f64 * times) as usize
+}
+
+impl Store {
+    /// How work in steps of at most `at_most` rows that an operator asked for is to go.
+    pub fn stride(&self, at_most: usize) -> Stride {
+        Stride::new(self.inner.options.pace, at_most)
+    }
 }
 
 #[cfg(test)]

@@ -270,3 +270,20 @@ impl PushMetricExporter for CountedMetrics {
         self.exporter.temporality()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_certificate_is_refused_by_name() {
+        for (file, why) in [("Cargo.toml", "no certificate"), ("is-not-there.pem", "No such file")] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+            let text = authorities(&path).expect_err("it is none").to_string();
+            assert!(
+                text.starts_with("telemetry.otlp_ca_file, ") && text.contains(file) && text.contains(why),
+                "{text}"
+            );
+        }
+    }
+}

@@ -10,3 +10,4 @@ mod outage;
 mod replicas;
 mod returns;
 mod schemas;
+mod views;

@@ -39,11 +39,15 @@ class Span:
 class Collector:
     """A collector process."""
 
-    def __init__(self, program, work, port=None):
-        self.program, self.work, self.port = program, Path(work), port or free_port()
+    def __init__(self, program, work, port=None, tls=None):
+        self.program, self.work, self.port, self.tls = program, Path(work), port or free_port(), tls
         self.work.mkdir(parents=True, exist_ok=True)
         settings = [f"receivers::otlp::protocols::grpc::endpoint: 127.0.0.1:{self.port}",
                     f"exporters::lines::directory: {self.work}"]
+        if tls:
+            certificate, key = tls
+            settings += [f"receivers::otlp::protocols::grpc::tls::cert_file: {certificate}",
+                         f"receivers::otlp::protocols::grpc::tls::key_file: {key}"]
         settings += [f"service::pipelines::{signal}: {{receivers: [otlp], exporters: [lines]}}"
                      for signal in ("traces", "metrics", "logs")]
         command = [program, *(part for setting in settings for part in ("--config", f"yaml:{setting}"))]
@@ -52,11 +56,11 @@ class Collector:
 
     def again(self):
         """Another one in its place, on its port."""
-        return Collector(self.program, self.work, self.port)
+        return Collector(self.program, self.work, self.port, self.tls)
 
     def endpoint(self):
         """Where it listens."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     def end(self):
         """Ends it."""

@@ -14,10 +14,16 @@ def _needed(name):
     return value
 
 
+@pytest.fixture(scope="session")
+def collector_program():
+    """Where the collector is."""
+    return _needed("LEASEHOLD_TEST_COLLECTOR")
+
+
 @pytest.fixture
-def collector(work):
+def collector(collector_program, work):
     """A collector of the test's own."""
-    made = Collector(_needed("LEASEHOLD_TEST_COLLECTOR"), work / "collector")
+    made = Collector(collector_program, work / "collector")
     yield made
     made.end()
 

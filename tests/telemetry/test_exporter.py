@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import subprocess
 import time
 
 import h2.config
@@ -136,3 +137,52 @@ def headers_of_first_request(connection):
             if isinstance(event, h2.events.RequestReceived):
                 return dict(event.headers)
         connection.sendall(server.data_to_send())
+
+
+def authority(work, name):
+    """The certificate of a new authority, and one that it signed for this machine with its key."""
+    work.mkdir(parents=True, exist_ok=True)
+    root, root_key, leaf, key, request, names = (work / f"{name}-{part}" for part in (
+        "root.pem", "root.key", "leaf.pem", "leaf.key", "leaf.csr", "names"))
+    names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+    new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl(*new, "-x509", "-days", 2, "-subj", f"/CN={name}", "-keyout", root_key, "-out", root)
+    openssl(*new, "-subj", "/CN=collector", "-keyout", key, "-out", request)
+    openssl("x509", "-req", "-days", 2, "-in", request, "-CA", root, "-CAkey", root_key, "-CAcreateserial", "-extfile", names,
+            "-out", leaf)
+    return root, (leaf, key)
+
+
+@pytest.fixture
+def secure_collector(collector_program, work):
+    """A collector that speaks TLS alone, and the authority that its certificate is of."""
+    root, tls = authority(work / "authorities", "trusted")
+    made = Collector(collector_program, work / "secure", tls=tls)
+    yield made, root
+    made.end()
+
+
+def sends_to(brokers, collector, **settings):
+    """A broker that sends everything there soon."""
+    return brokers(telemetry_otlp_endpoint=collector.endpoint(), telemetry_sample="1", telemetry_export_interval="100ms",
+                   telemetry_metrics_interval="1s", **settings)
+
+
+def test_a_collector_is_spoken_to_by_tls_where_its_authority_is_trusted(secure_collector, brokers):
+    collector, root = secure_collector
+    broker = sends_to(brokers, collector, telemetry_otlp_ca_file=str(root))
+    enqueue(broker.stub(), job("orders"))
+    eventually(lambda: any("Enqueue" in span.name for span in collector.spans()), within=60)
+
+
+def test_a_collector_of_another_authority_or_of_none_that_the_system_knows_gets_nothing(secure_collector, brokers, work):
+    collector, _ = secure_collector
+    other, _ = authority(work / "authorities", "other")
+    for settings in ({"telemetry_otlp_ca_file": str(other)}, {}):
+        broker = sends_to(brokers, collector, **settings)
+        enqueue(broker.stub(), job("orders"))
+        eventually(lambda: any(signal == "traces" for signal, _ in lost(broker)), within=60)
+    assert not collector.spans()
