@@ -9,7 +9,7 @@ use super::{
     broker::{Failed, Target},
     output::{Output, facts::Facts, time},
 };
-use crate::v1::{BrokerLimits, GetBrokerInfoRequest, GetBrokerInfoResponse};
+use crate::v1::{BrokerLimits, GetBrokerInfoRequest, GetBrokerInfoResponse, StockLimits};
 
 /// `leasehold ping`.
 #[derive(Debug, Args)]
@@ -47,6 +47,32 @@ struct LimitsJson {
     longest_delay_seconds: Option<f64>,
     max_attempts: u32,
     request_deadline_seconds: Option<f64>,
+    stock: Option<StockLimitsJson>,
+}
+
+#[derive(Serialize)]
+struct StockLimitsJson {
+    lines: u32,
+    quantity: u32,
+    jobs: u32,
+    adjustments: u32,
+    usual_time_to_live_seconds: Option<f64>,
+    shortest_time_to_live_seconds: Option<f64>,
+    longest_time_to_live_seconds: Option<f64>,
+}
+
+impl From<&StockLimits> for StockLimitsJson {
+    fn from(limits: &StockLimits) -> Self {
+        Self {
+            lines: limits.lines,
+            quantity: limits.quantity,
+            jobs: limits.jobs,
+            adjustments: limits.adjustments,
+            usual_time_to_live_seconds: limits.usual_time_to_live.map(time::seconds),
+            shortest_time_to_live_seconds: limits.shortest_time_to_live.map(time::seconds),
+            longest_time_to_live_seconds: limits.longest_time_to_live.map(time::seconds),
+        }
+    }
 }
 
 impl From<&BrokerLimits> for LimitsJson {
@@ -64,6 +90,7 @@ impl From<&BrokerLimits> for LimitsJson {
             longest_delay_seconds: limits.longest_delay.map(time::seconds),
             max_attempts: limits.max_attempts,
             request_deadline_seconds: limits.request_deadline.map(time::seconds),
+            stock: limits.stock.as_ref().map(StockLimitsJson::from),
         }
     }
 }

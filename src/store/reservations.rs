@@ -60,15 +60,21 @@ impl Store {
         reserved
     }
 
-    async fn hold(&self, call: &Call, new: NewReservation) -> Result<Reservation, Failure> {
+    async fn hold(&self, call: &Call, mut new: NewReservation) -> Result<Reservation, Failure> {
         self.note_use_of_stock();
         self.go_by_switches().await?;
         if let Err(stopped) = self.see_that_items_are_on(new.lines.iter().map(|line| &line.key.item)) {
             return self.known_or(call, new, stopped).await;
         }
         let names = names(&new.jobs);
-        let jobs = self.job_rows(call, new.jobs).await?;
-        let jobs_on_expiry = self.job_rows(call, new.jobs_on_expiry).await?;
+        let (asked, later) = (std::mem::take(&mut new.jobs), std::mem::take(&mut new.jobs_on_expiry));
+        let (jobs, jobs_on_expiry) = match (self.job_rows(call, asked).await, self.job_rows(call, later).await) {
+            (Ok(jobs), Ok(jobs_on_expiry)) => (jobs, jobs_on_expiry),
+            (Err(failure), _) | (_, Err(failure)) if takes_none(failure.reason) => {
+                return self.known_or(call, new, failure).await;
+            }
+            (Err(failure), _) | (_, Err(failure)) => return Err(failure),
+        };
         let queues: Vec<QueueId> = jobs.iter().map(|row| row.queue).collect();
         let mut lines = new.lines;
         lines.sort();
@@ -165,7 +171,13 @@ impl Store {
     ) -> Result<Reservation, Failure> {
         self.note_use_of_stock();
         let names = names(&jobs);
-        let jobs = self.job_rows(call, jobs).await?;
+        let jobs = match self.job_rows(call, jobs).await {
+            Ok(jobs) => jobs,
+            Err(failure) if takes_none(failure.reason) => {
+                return self.ended_or(call, reservation, state, failure).await;
+            }
+            Err(failure) => return Err(failure),
+        };
         let queues: Vec<QueueId> = jobs.iter().map(|row| row.queue).collect();
         let (caller, bytes) = (call.caller.clone(), weight(&jobs));
         let end = Arc::new(End { reservation, state, jobs });
@@ -189,6 +201,21 @@ impl Store {
             Ok(Ended::Gone) => Err(none(&ReservationRef::Id(reservation))),
             Err(failure) if failure.reason == Reason::Disabled => Err(self.why_closed(call, names).await),
             Err(failure) => Err(failure),
+        }
+    }
+
+    /// What is to be answered of a reservation where jobs of its end cannot be stored: that it ended before, if it did.
+    async fn ended_or(
+        &self,
+        call: &Call,
+        reservation: ReservationId,
+        state: ReservationState,
+        refused: Failure,
+    ) -> Result<Reservation, Failure> {
+        match self.reservation(call, ReservationRef::Id(reservation)).await {
+            Ok(row) if row.state == state => Ok(Reservation { row, duplicate: true, stored: Vec::new() }),
+            Ok(row) if row.state != ReservationState::Held => Err(over(&row)),
+            _ => Err(refused),
         }
     }
 
@@ -270,6 +297,11 @@ impl Store {
         self.inner.counts.enqueued(&jobs, &queues);
         jobs.into_iter().zip(queues).map(|(row, queue)| Stored { row, queue }).collect()
     }
+}
+
+/// Queues take no jobs now; whoever asks for nothing new is not concerned.
+fn takes_none(reason: Reason) -> bool {
+    matches!(reason, Reason::Disabled | Reason::QueueFull | Reason::NotFound)
 }
 
 fn names(jobs: &[NewJob]) -> Vec<QueueName> {

@@ -58,13 +58,13 @@ impl Store {
         Ok(Mirrored { reservation, refused, comparison })
     }
 
-    /// Whether all lines could be held now, each looked at by itself.
+    /// Whether all lines could be held at one instant of this call.
     async fn look_whether(&self, call: &Call, lines: &[ReservationLine]) -> Result<(), Failure> {
         self.go_by_switches().await?;
         self.see_that_items_are_on(lines.iter().map(|line| &line.key.item))?;
         let mut short = Vec::new();
-        for line in lines {
-            let stock = self.stock(call, line.key.clone()).await?;
+        let stocks = self.stocks_of(call, lines.iter().map(|line| line.key.clone()).collect()).await?;
+        for (line, stock) in lines.iter().zip(stocks) {
             let available = stock.map_or(0, |stock| stock.balance.available());
             let requested = u64::from(line.quantity);
             if available < i64::from(line.quantity) {

@@ -166,11 +166,16 @@ impl Store {
         .await
     }
 
-    /// See [`super::engine::Stocking::stock`].
+    /// The stock of one key; `None` where nothing was ever adjusted there.
     pub async fn stock(&self, call: &Call, key: StockKey) -> Result<Option<StockRow>, Failure> {
+        Ok(self.stocks_of(call, vec![key]).await?.pop().flatten())
+    }
+
+    /// See [`super::engine::Stocking::stocks_of`].
+    pub async fn stocks_of(&self, call: &Call, keys: Vec<StockKey>) -> Result<Vec<Option<StockRow>>, Failure> {
         let caller = call.caller.clone();
-        self.single(call, Statement::reading("stock"), move |session| {
-            Box::pin(async move { session.stock(&caller, &key).await })
+        self.single(call, Statement::reading("stocks_of"), move |session| {
+            Box::pin(async move { session.stocks_of(&caller, &keys).await })
         })
         .await
     }

@@ -79,7 +79,13 @@ pub(super) async fn find(bench: &mut Bench, id: ReservationId) -> ReservationRow
 
 /// On hand and held.
 pub(super) async fn balance(bench: &mut Bench, key: &StockKey) -> (i64, i64) {
-    let row = bench.session.stock(&caller(), key).await.expect("an answer").expect("stock");
+    let row = bench
+        .session
+        .stocks_of(&caller(), std::slice::from_ref(key))
+        .await
+        .expect("an answer")
+        .remove(0)
+        .expect("stock");
     (row.balance.on_hand, row.balance.held)
 }
 

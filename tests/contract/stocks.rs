@@ -59,7 +59,7 @@ pub(crate) async fn adjustments_are_made_together_or_not_at_all(db: &dyn Databas
     assert_eq!(made, Adjusted::Made { stocks: vec![row(&cup, 6, 0), row(&pot, 0, 0)], duplicate: false });
     let nothing = adjust(&mut bench, "third", &[(at("never"), -1)]).await;
     assert_eq!(nothing, Adjusted::SoldOut(vec![ShortLine { line: 0, available: 0 }]));
-    assert_eq!(bench.session.stock(&caller(), &at("never")).await.expect("an answer"), None);
+    assert_eq!(bench.session.stocks_of(&caller(), &[at("never")]).await.expect("an answer"), [None]);
     audit(&mut bench).await;
 }
 
@@ -115,7 +115,9 @@ pub(crate) async fn stocks_of_an_item_are_listed_by_location(db: &dyn Database) 
     let some = bench.session.stocks(&caller(), &key("cup"), Some(&key("B")), 2).await.expect("stocks");
     assert_eq!(some, expected[1..3]);
     assert_eq!(bench.session.stocks(&caller(), &key("none"), None, 10).await.expect("stocks"), []);
-    assert_eq!(bench.session.stock(&caller(), &places[3]).await.expect("an answer"), Some(expected[3].clone()));
+    let asked = [places[3].clone(), at("none"), places[1].clone()];
+    let found = bench.session.stocks_of(&caller(), &asked).await.expect("stocks");
+    assert_eq!(found, [Some(expected[3].clone()), None, Some(expected[0].clone())], "in the order of the keys");
 }
 
 pub(crate) async fn the_ledger_says_what_happened_in_its_order(db: &dyn Database) {

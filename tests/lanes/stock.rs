@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use leasehold::{
     model::{
-        Adjustment, Failure, Key, NewJob, Outcome, QueueName, Reason, ReservationLine, ReservationState, StockKey,
+        Adjustment, Failure, Key, NewJob, Outcome, QueueName, QueueSettings, Reason, ReservationLine, ReservationState,
+        StockKey,
     },
     store::{NewAdjustments, NewReservation, Reservation, StockOptions, Store, StoreOptions},
 };
@@ -19,8 +20,28 @@ on_both_engines! {
     a_switch_stops_new_reservations_of_its_items_and_nothing_else,
     another_replica_goes_by_a_switch_once_it_has_read_it,
     jobs_that_cannot_be_stored_are_told_as_enqueue_tells_them,
+    what_was_done_is_answered_again_also_while_its_queue_takes_no_jobs,
     a_reservation_that_is_over_or_not_there_says_so,
     adjustments_are_answered_in_the_order_of_the_request,
+}
+
+mod mariadb {
+    use super::Stage;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_switch_stops_new_reservations_of_its_items_and_nothing_else() {
+        super::a_switch_stops_new_reservations_of_its_items_and_nothing_else(Stage::mariadb().await).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_was_done_is_answered_again_also_while_its_queue_takes_no_jobs() {
+        super::what_was_done_is_answered_again_also_while_its_queue_takes_no_jobs(Stage::mariadb().await).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_buyer_who_waited_too_long_for_a_lock_is_told_to_try_again_and_not_that_nothing_is_left() {
+        super::a_lock_not_had_in_time(Stage::mariadb().await, "select 1 from leasehold_stock for update").await;
+    }
 }
 
 fn options() -> StoreOptions {
@@ -158,6 +179,53 @@ async fn jobs_that_cannot_be_stored_are_told_as_enqueue_tells_them(stage: Stage)
         store.queue(&QueueName::parse("queue", "q").expect("a name")).await.expect("known").map(|q| q.id),
         Some(queue)
     );
+    store.drain().await;
+}
+
+async fn what_was_done_is_answered_again_also_while_its_queue_takes_no_jobs(stage: Stage) {
+    let store = stage.store(options()).await;
+    deliver(&store, &[(cup(), 9)]).await;
+    let call = calm("checkout");
+    let with = |reference: &str, jobs| NewReservation { jobs, ..cart(reference, &[(cup(), 1)]) };
+    let jobs = || vec![job("q", "x")];
+    let held = reserve(&store, with("held", jobs())).await.expect("held").row;
+    let sold = reserve(&store, cart("sold", &[(cup(), 1)])).await.expect("held").row.id;
+    store.commit_reservation(&call, sold, jobs()).await.expect("committed");
+    let queue = QueueName::parse("queue", "q").expect("a name");
+    let off =
+        |settings: &QueueSettings| Ok(QueueSettings { disabled_reason: Some("moved".into()), ..settings.clone() });
+    store.change_queue(&call, &queue, false, off).await.expect("disabled");
+
+    let again = reserve(&store, with("held", jobs())).await.expect("what is held stays held");
+    assert_eq!((again.duplicate, again.row.id, &again.row.jobs), (true, held.id, &held.jobs));
+    let again = store.commit_reservation(&call, sold, jobs()).await.expect("what is sold stays sold");
+    assert_eq!((again.duplicate, again.row.state, again.row.commit_jobs.len()), (true, ReservationState::Committed, 1));
+    let refused = reserve(&store, with("new", jobs())).await.expect_err("the queue takes no jobs");
+    assert_eq!((refused.reason, refused.outcome), (Reason::Disabled, Outcome::NotApplied));
+    let refused = store.commit_reservation(&call, held.id, jobs()).await.expect_err("the queue takes no jobs");
+    assert_eq!((refused.reason, refused.outcome), (Reason::Disabled, Outcome::NotApplied));
+    store.commit_reservation(&call, held.id, Vec::new()).await.expect("it was held still");
+    store.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buyer_who_waited_too_long_for_a_lock_is_told_to_try_again_and_not_that_nothing_is_left() {
+    a_lock_not_had_in_time(Stage::postgres().await, "select 1 from leasehold.stock for update").await;
+}
+
+/// Of a stock that somebody has for longer than a statement waits.
+async fn a_lock_not_had_in_time(stage: Stage, lock: &str) {
+    let store = stage.store(options()).await;
+    deliver(&store, &[(cup(), 3 * i64::from(POOL))]).await;
+    let mut holder = stage.sql().await;
+    holder.run("begin").await;
+    holder.run(lock).await;
+    let late = reserve(&store, cart("patient", &[(cup(), POOL + 1)])).await.expect_err("somebody has the stock");
+    assert_eq!((late.reason, late.outcome), (Reason::Conflict, Outcome::NotApplied), "{late}");
+    assert!(late.message.contains("try again") && late.sold_out.is_none(), "{late}");
+    holder.run("rollback").await;
+    let held = reserve(&store, cart("patient", &[(cup(), POOL + 1)])).await.expect("it is free again");
+    assert!(!held.duplicate);
     store.drain().await;
 }
 

@@ -22,6 +22,7 @@ use crate::contract::{
 };
 
 const RACERS: usize = 16;
+const ROUNDS: usize = 2_000;
 const TIME_TO_LIVE: Duration = Duration::from_millis(80);
 /// Around the end of its time.
 const SPREAD: Duration = Duration::from_millis(50);
@@ -178,22 +179,17 @@ async fn settled(shop: &Shop, number: usize, id: ReservationId, won: Reservation
     assert_eq!(kinds, [end, LedgerKind::Reserve]);
 }
 
-/// Two thousand where it matters most, and everywhere in the long run.
-fn rounds(short: usize) -> usize {
-    if std::env::var_os("LEASEHOLD_TEST_LONG").is_some() { 2_000 } else { short }
-}
-
 macro_rules! on {
-    ($engine:ident: $test:ident $short:literal) => {
+    ($engine:ident: $test:ident) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $test() {
             let db = $engine::open().await;
-            race(&db, rounds($short)).await;
+            race(&db, ROUNDS).await;
             db.close().await;
         }
     };
 }
 
-on!(postgres: commit_release_and_expiry_at_once_are_one_end_on_postgres 2_000);
-on!(mariadb: commit_release_and_expiry_at_once_are_one_end_on_mariadb 800);
-on!(sqlite: commit_release_and_expiry_at_once_are_one_end_on_sqlite 400);
+on!(postgres: commit_release_and_expiry_at_once_are_one_end_on_postgres);
+on!(mariadb: commit_release_and_expiry_at_once_are_one_end_on_mariadb);
+on!(sqlite: commit_release_and_expiry_at_once_are_one_end_on_sqlite);

@@ -6,6 +6,7 @@ mod doing;
 mod ends;
 mod explained;
 mod model;
+mod restored;
 mod run;
 mod shop;
 mod verdict;

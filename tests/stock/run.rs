@@ -160,7 +160,8 @@ impl<'a> Run<'a> {
 
     pub(super) async fn balance(&mut self, key: usize) -> (i64, i64) {
         let key = self.desk.keys[key].clone();
-        let row = self.bench().session.stock(&caller(), &key).await.expect("an answer");
+        let row =
+            self.bench().session.stocks_of(&caller(), std::slice::from_ref(&key)).await.expect("an answer").remove(0);
         row.map_or((0, 0), |row| (row.balance.on_hand, row.balance.held))
     }
 

@@ -113,7 +113,15 @@ impl Shop {
 
     /// (on hand, held) as buyers see it.
     pub(super) async fn balance(&self, key: &StockKey) -> (i64, i64) {
-        let row = self.till(0).await.session.stock(&caller(), key).await.expect("an answer").expect("stock");
+        let row = self
+            .till(0)
+            .await
+            .session
+            .stocks_of(&caller(), std::slice::from_ref(key))
+            .await
+            .expect("an answer")
+            .remove(0)
+            .expect("stock");
         (row.balance.on_hand, row.balance.held)
     }
 

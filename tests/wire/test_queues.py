@@ -23,6 +23,10 @@ def test_a_client_learns_what_it_needs_of_the_broker(broker, admin):
     assert (limits.request_bytes, limits.max_in_flight, limits.queues_per_stream) == (4 << 20, 10_000, 32)
     assert (limits.shortest_lease.seconds, limits.longest_lease.seconds, limits.max_attempts) == (1, 43_200, 1000)
     assert (limits.longest_delay.seconds, limits.request_deadline.seconds) == (31_536_000, 30)
+    stock = limits.stock
+    assert (stock.lines, stock.quantity, stock.jobs, stock.adjustments) == (100, 1_000_000, 100, 1000)
+    times = (stock.shortest_time_to_live, stock.usual_time_to_live, stock.longest_time_to_live)
+    assert [time_.seconds for time_ in times] == [1, 900, 86_400]
 
 
 def test_a_queue_is_created_changed_and_set_back(admin):

@@ -10,6 +10,7 @@ from pathlib import Path
 from conftest import fresh_database
 
 from harness.calls import Stream, ack, enqueue, job
+from harness.stock import adjust, adjustment, differences, hold, line, release, units
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "restore.md").read_text()
 BLOCKS = {re.match(r"-- ([\w.]+)", text).group(1): text for text in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.M | re.S)}
@@ -66,6 +67,37 @@ def test_a_restored_postgresql_hands_out_no_number_twice_and_honours_no_lost_lea
         check(second.stub(), held, leased, largest)
         assert doctor(second, "--database-url", restored.url).returncode == 0
         second.end()
+
+
+def test_stock_that_moved_to_a_server_that_counts_anew_is_counted_whole(server, cluster, brokers):
+    """By pg_dump alone, without the page's statements: numbers of transactions begin anew there."""
+    tools = Path(os.environ["LEASEHOLD_TEST_POSTGRES_BIN"])
+    with fresh_database(server) as old, old.connect() as session:
+        session.execute("do $$ begin for n in 1..20000 loop perform pg_current_xact_id(); commit; end loop; end $$")
+        first = brokers(old.url, name="before")
+        stock = first.reservations()
+        adjust(stock, adjustment("cup", 30))
+        hold(stock, line("cup", 5))
+        adjust(stock, adjustment("cup", 10))  # whoever adjusts adds up what was left, and notes how far
+        hold(stock, line("cup", 2))
+        backup = subprocess.run([tools / "pg_dump", old.url], capture_output=True, text=True, check=True).stdout
+        first.end()
+    command = [tools / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", cluster.url()]
+    done = subprocess.run(command, input=backup, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with cluster.connect() as session:
+        ahead = "select min(delta_floor) > pg_snapshot_xmax(pg_current_snapshot())::text::bigint from leasehold.stock"
+        assert session.execute(ahead).fetchone()[0], "the restored numbers lie ahead of this server's"
+    second = brokers(cluster.url(), name="after", migrate=False)
+    stock = second.reservations()
+    assert units(stock, "cup") == (40, 7, 33)
+    release(stock, hold(stock, line("cup", 4)))
+    assert units(stock, "cup") == (40, 7, 33), "what comes back here is seen"
+    assert differences(second.stock_admin()) == []
+    hold(stock, line("cup", 33))
+    assert units(stock, "cup") == (40, 40, 0)
+    assert differences(second.stock_admin()) == []
+    second.end()
 
 
 def test_a_restored_embedded_database_does_the_same(brokers, work):

@@ -1,24 +1,35 @@
--- Keeping the books of one stock. All but usable_floor and expire_reservations want its row to be locked by this transaction.
+-- Keeping the books of one stock. All but delta_floor and expire_reservations want its row to be locked by this transaction.
 
--- Where a walk over what is to be folded begins, by the floor that was remembered. Floors are numbers of transactions: one that
--- this server has not come to yet is from another, whose backup this is, and means nothing here.
-create function leasehold.usable_floor(floor bigint) returns bigint language sql stable as $$
-    select case when floor <= pg_snapshot_xmax(pg_current_snapshot())::text::bigint then floor else 0 end
+-- From which transaction on a stock's deltas are looked at. A floor is no later than the transaction that wrote it, and the row
+-- that has it was written by that one or one after it: a floor that lies behind its row's own transaction was counted by
+-- another server, from which the row was restored, and says nothing here. What is younger than a row that was restored has
+-- numbers behind the row's. (The row's number has 32 bits: taken as the nearest one to the next, which is never too low.)
+create function leasehold.delta_floor(floor bigint, written_by xid) returns bigint language sql stable as $$
+    select case
+        when floor <= pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 2147483648
+            + ((written_by::text::bigint - pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 2147483648) & 4294967295)
+            then floor
+        else 0
+    end
 $$;
 
 -- Folds what others left, 10,000 rows at most; says how many it was. What lies before the oldest transaction that was running
 -- when they were read is folded for good.
 create function leasehold.fold_stock(of_item text, of_location text) returns bigint language plpgsql as $$
 declare
-    floor bigint := (
-        select leasehold.usable_floor(s.delta_floor) from leasehold.stock s where s.item = of_item and s.location = of_location
-    );
+    known bigint;
+    floor bigint;
     folded bigint;
     more_on_hand bigint;
     more_held bigint;
     more_free bigint;
     next_floor bigint;
 begin
+    select s.delta_floor, leasehold.delta_floor(s.delta_floor, s.xmin)
+    into known, floor
+    from leasehold.stock s
+    where s.item = of_item and s.location = of_location;
+
     with gone as (
         delete from leasehold.stock_delta d
         where d.ctid = any (array(
@@ -35,7 +46,8 @@ begin
     into folded, more_on_hand, more_held, more_free, next_floor
     from gone g;
 
-    if folded > 0 then
+    -- Whoever has the lock folds before it writes the row, so that a floor of another server is gone by then.
+    if folded > 0 or floor < known then
         update leasehold.stock s
         set on_hand = s.on_hand + more_on_hand, held = s.held + more_held, unpooled = s.unpooled + more_free,
             delta_floor = case when folded < 10000 then greatest(floor, next_floor) else floor end
@@ -156,7 +168,7 @@ begin
         select array_agg(coalesce(s.unpooled + d.free + u.units + l.units, 0) order by k.n)
         from unnest(items, locations) with ordinality k (item, location, n)
         left join lateral (
-            select s.unpooled, s.unit_floor, leasehold.usable_floor(s.delta_floor) as delta_floor
+            select s.unpooled, s.unit_floor, leasehold.delta_floor(s.delta_floor, s.xmin) as delta_floor
             from leasehold.stock s
             where s.item = k.item and s.location = k.location
             offset 0
@@ -192,7 +204,7 @@ begin
     into on_hands, helds
     from unnest(items, locations) with ordinality k (item, location, n)
     left join lateral (
-        select s.on_hand, s.held, leasehold.usable_floor(s.delta_floor) as delta_floor
+        select s.on_hand, s.held, leasehold.delta_floor(s.delta_floor, s.xmin) as delta_floor
         from leasehold.stock s
         where s.item = k.item and s.location = k.location
         offset 0

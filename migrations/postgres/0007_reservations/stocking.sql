@@ -131,7 +131,8 @@ begin
 end
 $$;
 
--- Compares the books of keys behind one, of one item alone where it is named. Each figure of a key is of one instant.
+-- Compares the books of keys behind one, of one item alone where it is named. The figures of a key
+-- are of one instant, and counted as all else counts them: what lies below a floor that it should not shows as a difference.
 create function leasehold.verify_stock(
     only_item text, item text, location text, at_most int,
     out items text[], out locations text[], out entered_on_hand bigint[], out entered_held bigint[], out on_hands bigint[],
@@ -178,7 +179,7 @@ begin
             where g.item = item and g.location = location
         ) g
         left join lateral (
-            select s.on_hand, s.held, s.unpooled
+            select s.on_hand, s.held, s.unpooled, s.unit_floor, leasehold.delta_floor(s.delta_floor, s.xmin) as delta_floor
             from leasehold.stock s
             where s.item = item and s.location = location
             offset 0
@@ -186,10 +187,12 @@ begin
         cross join lateral (
             select coalesce(sum(d.on_hand), 0) as on_hand, coalesce(sum(d.held), 0) as held, coalesce(sum(d.free), 0) as free
             from leasehold.stock_delta d
-            where d.item = item and d.location = location
+            where d.item = item and d.location = location and d.xact >= coalesce(s.delta_floor, 0)
         ) d
         cross join lateral (
-            select count(1) as units from leasehold.stock_unit u where u.item = item and u.location = location
+            select count(1) as units
+            from leasehold.stock_unit u
+            where u.item = item and u.location = location and u.unit >= coalesce(s.unit_floor, 0)
         ) u
         cross join lateral (
             select coalesce(sum(l.quantity), 0) as units

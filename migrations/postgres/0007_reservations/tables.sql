@@ -11,7 +11,8 @@ create table leasehold.stock (
     unpooled bigint not null default 0,
     -- Number of the next unit put into stock_unit: numbers only rise.
     next_unit bigint not null default 1,
-    -- Units below are gone for good, and transactions below have left nothing to fold: where walks begin.
+    -- Units below are gone for good, and transactions below have left nothing to fold: where walks begin. The
+    -- latter is a number of the server that wrote it: see leasehold.delta_floor.
     unit_floor bigint not null default 1,
     delta_floor bigint not null default 0,
     item text collate "C" not null,

@@ -21,5 +21,14 @@ pub(in crate::grpc) fn broker_limits(limits: &Limits, request_bytes: usize, dead
         longest_delay: Some(duration(limits.delay)),
         max_attempts: limits.max_attempts.into(),
         request_deadline: Some(duration(deadline)),
+        stock: Some(v1::StockLimits {
+            lines: few(limits.stock.lines),
+            quantity: limits.stock.quantity,
+            jobs: few(limits.stock.jobs),
+            adjustments: few(limits.stock.adjustments),
+            usual_time_to_live: Some(duration(limits.stock.usual_time_to_live)),
+            shortest_time_to_live: Some(duration(limits.stock.shortest_time_to_live)),
+            longest_time_to_live: Some(duration(limits.stock.longest_time_to_live)),
+        }),
     }
 }

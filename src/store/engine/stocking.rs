@@ -32,8 +32,9 @@ pub trait Stocking: Send {
         limit: usize,
     ) -> Result<Vec<StockRow>, EngineError>;
 
-    /// The stock of one key; `None` where nothing was ever adjusted there. Otherwise as [`Stocking::stocks`].
-    async fn stock(&mut self, caller: &Caller, key: &StockKey) -> Result<Option<StockRow>, EngineError>;
+    /// The stocks of these keys, one for each in their order, all of one instant; `None` where nothing was ever adjusted.
+    /// Otherwise as [`Stocking::stocks`].
+    async fn stocks_of(&mut self, caller: &Caller, keys: &[StockKey]) -> Result<Vec<Option<StockRow>>, EngineError>;
 
     /// Keys behind `after` (from the first one on where absent) that have something to fold, in their order, `limit` at most.
     /// Empty for an engine that folds nothing. Reads alone.

@@ -36,7 +36,7 @@ impl MysqlSession {
             if content != call.content {
                 return Ok(Adjusted::KeyReused);
             }
-            return Ok(Adjusted::Made { stocks: self.stocks_of(caller, &keys).await?, duplicate: true });
+            return Ok(Adjusted::Made { stocks: self.stocks_now(caller, &keys).await?, duplicate: true });
         }
         let names: Vec<_> = keys.iter().map(|key| units::hexed(key)).collect();
         let open = self.statement(caller, include_str!("sql/open_stocks.sql")).bind(list(&names)?);
@@ -81,11 +81,11 @@ impl MysqlSession {
         if enter != rows.len() as u64 {
             return Err(EngineError::Bug(format!("{enter} of {} entries were made", rows.len())));
         }
-        Ok(Adjusted::Made { stocks: self.stocks_of(caller, &keys).await?, duplicate: false })
+        Ok(Adjusted::Made { stocks: self.stocks_now(caller, &keys).await?, duplicate: false })
     }
 
     /// The stocks of these keys as they are, which are all there.
-    pub(super) async fn stocks_of(
+    pub(super) async fn stocks_now(
         &mut self,
         caller: &Caller,
         keys: &[&StockKey],

@@ -6,7 +6,7 @@ use super::{
     reservation::stock_key,
     session::MysqlSession,
     units,
-    value::{column, count, moment, name},
+    value::{column, count, moment, name, place},
 };
 use crate::{
     model::{Balance, Caller, Key, StockKey, Timestamp},
@@ -54,12 +54,16 @@ impl Stocking for MysqlSession {
             .collect()
     }
 
-    async fn stock(&mut self, caller: &Caller, key: &StockKey) -> Result<Option<StockRow>, EngineError> {
-        let find = self.statement(caller, include_str!("sql/read_stocks.sql")).bind(units::places(&[key])?);
-        let rows = self.read_alone(find, caller).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let balance = Balance { on_hand: column(row, "on_hand")?, held: column(row, "held")? };
-        Ok(Some(StockRow { key: key.clone(), balance }))
+    async fn stocks_of(&mut self, caller: &Caller, keys: &[StockKey]) -> Result<Vec<Option<StockRow>>, EngineError> {
+        let asked: Vec<&StockKey> = keys.iter().collect();
+        let find = self.statement(caller, include_str!("sql/read_stocks.sql")).bind(units::places(&asked)?);
+        let mut stocks = vec![None; keys.len()];
+        for row in self.read_alone(find, caller).await? {
+            let n = place(&row, keys.len())?;
+            let balance = Balance { on_hand: column(&row, "on_hand")?, held: column(&row, "held")? };
+            stocks[n] = Some(StockRow { key: keys[n].clone(), balance });
+        }
+        Ok(stocks)
     }
 
     async fn unfolded(

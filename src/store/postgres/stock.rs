@@ -21,7 +21,7 @@ use crate::{
 
 const ADJUST_STOCK: &str = include_str!("sql/adjust_stock.sql");
 const STOCKS: &str = include_str!("sql/stocks.sql");
-const STOCK: &str = include_str!("sql/stock.sql");
+const STOCKS_OF: &str = include_str!("sql/stocks_of.sql");
 const UNFOLDED_STOCK: &str = include_str!("sql/unfolded_stock.sql");
 const REFILL_STOCK: &str = include_str!("sql/refill_stock.sql");
 const VERIFY_STOCK: &str = include_str!("sql/verify_stock.sql");
@@ -75,10 +75,18 @@ impl Stocking for PgSession {
         rows.iter().map(|row| stock_row(row, "stocks")).collect()
     }
 
-    async fn stock(&mut self, caller: &Caller, key: &StockKey) -> Result<Option<StockRow>, EngineError> {
-        let arguments = Args::new().with(key.item.as_str()).with(key.location.as_str());
-        let rows = self.rows(caller, STOCK, arguments).await?;
-        rows.first().map(|row| stock_row(row, "stock")).transpose()
+    async fn stocks_of(&mut self, caller: &Caller, asked: &[StockKey]) -> Result<Vec<Option<StockRow>>, EngineError> {
+        let (items, locations) = keys(asked.iter());
+        let mut stocks = vec![None; asked.len()];
+        for row in self.rows(caller, STOCKS_OF, Args::new().with(items).with(locations)).await? {
+            let place: i64 = get(&row, "stocks_of", "n")?;
+            let place: usize = narrow(place - 1, "stocks_of", "n")?;
+            let balance =
+                Balance { on_hand: get(&row, "stocks_of", "on_hand")?, held: get(&row, "stocks_of", "held")? };
+            let key = asked.get(place).ok_or_else(|| EngineError::Bug("stocks_of: a place of nothing".into()))?;
+            stocks[place] = Some(StockRow { key: key.clone(), balance });
+        }
+        Ok(stocks)
     }
 
     async fn unfolded(

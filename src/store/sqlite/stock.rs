@@ -47,8 +47,9 @@ impl Stocking for SqliteSession {
         self.read(find).await?.iter().map(stock_row).collect()
     }
 
-    async fn stock(&mut self, caller: &Caller, key: &StockKey) -> Result<Option<StockRow>, EngineError> {
-        Ok(self.stocks_of(caller, &[key], self.shared.clock.now()).await?.pop().flatten())
+    async fn stocks_of(&mut self, caller: &Caller, keys: &[StockKey]) -> Result<Vec<Option<StockRow>>, EngineError> {
+        let now = self.shared.clock.now();
+        self.stocks_at(caller, &keys.iter().collect::<Vec<_>>(), now).await
     }
 
     async fn unfolded(
@@ -166,7 +167,7 @@ impl SqliteSession {
             let of = |short: ShortLine| ShortLine { line: taking[short.line], ..short };
             return Ok(Adjusted::SoldOut(short.into_iter().map(of).collect()));
         }
-        for (n, stock) in self.stocks_of(caller, &keys, now).await?.into_iter().enumerate() {
+        for (n, stock) in self.stocks_at(caller, &keys, now).await?.into_iter().enumerate() {
             let on_hand = stock.map_or(0, |stock| stock.balance.on_hand);
             if on_hand.saturating_add(call.adjustments[n].delta) > Balance::MOST_ON_HAND {
                 return Ok(Adjusted::TooMany { adjustment: n });
@@ -200,12 +201,12 @@ impl SqliteSession {
         keys: &[&StockKey],
         now: Timestamp,
     ) -> Result<Vec<StockRow>, EngineError> {
-        let stocks: Option<Vec<StockRow>> = self.stocks_of(caller, keys, now).await?.into_iter().collect();
+        let stocks: Option<Vec<StockRow>> = self.stocks_at(caller, keys, now).await?.into_iter().collect();
         stocks.ok_or_else(|| EngineError::Bug("a stock is not there".to_owned()))
     }
 
     /// The stocks of these keys, what reservations past their time hold counted as free.
-    async fn stocks_of(
+    async fn stocks_at(
         &mut self,
         caller: &Caller,
         keys: &[&StockKey],

@@ -1,7 +1,7 @@
 -- Stocks of item $1 at locations behind $2, $3 at most. What is held past its time counts as free.
 select s.item, s.location, (s.on_hand + d.on_hand)::bigint as on_hand, (s.held + d.held - l.units)::bigint as held
 from (
-    select s.item, s.location, s.on_hand, s.held, leasehold.usable_floor(s.delta_floor) as delta_floor
+    select s.item, s.location, s.on_hand, s.held, leasehold.delta_floor(s.delta_floor, s.xmin) as delta_floor
     from leasehold.stock s
     where s.item = $1::text and s.location > $2::text
     order by s.location
