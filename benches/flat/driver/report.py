@@ -26,7 +26,8 @@ NOTES = """
   Times of claims and of passes are those that the server's log has. Peers are measured once, with what `benches/peers` has of them.
 * *Backlog*: claims are of the jobs in front, with so many ready ones in the same queue; the database was vacuumed and had its
   statistics before them. Scheduled and blocked jobs are in the same queue as those that go through.
-* *Many*: keys of one queue; callers and queues over 64 producers and 64 streams, beside one over as many.
+* *Many*: keys of one queue; callers and queues over 64 producers and 64 streams, beside one over as many. Jobs go round the queues one by
+  one, so that each batch of 100 is for 100 of 1,000, which is the worst that a producer can do to claims.
 * *Log*: bare SQL is `benches/peers/bare` over 8 connections, 100 jobs a statement, on a table with two indexes.
 * *MariaDB, SQLite*: bare SQL there is the same program, on MariaDB over 8 connections, on SQLite over the one that may write.
 """
