@@ -27,9 +27,13 @@ use tracing::debug;
 use super::{preface::Preface, server::ServerOptions};
 use crate::model::{Failure, Reason};
 
-/// What every call knows of the connection that it came over. In the extensions of every request.
+/// What every call knows of the connection that it came over. In the extensions of every request, so cloned for each: one
+/// count, where the tokens in it would take a lock each.
 #[derive(Debug, Clone)]
-pub(super) struct Connection {
+pub(super) struct Connection(Arc<Facts>);
+
+#[derive(Debug)]
+struct Facts {
     peer: SocketAddr,
     closing: CancellationToken,
     ending: CancellationToken,
@@ -39,37 +43,37 @@ pub(super) struct Connection {
 
 impl Connection {
     fn new(peer: SocketAddr, options: &ServerOptions) -> Self {
-        Self {
+        Self(Arc::new(Facts {
             peer,
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
             lease_streams: Arc::new(Semaphore::new(options.lease_streams_per_connection)),
             lease_streams_at_most: options.lease_streams_per_connection,
-        }
+        }))
     }
 
     /// Who is at the other end.
     pub(super) fn peer(&self) -> SocketAddr {
-        self.peer
+        self.0.peer
     }
 
     /// Cancelled once the connection has reached its age: its Lease streams are to drain.
     pub(super) fn closing(&self) -> &CancellationToken {
-        &self.closing
+        &self.0.closing
     }
 
     /// Cancelled once no new calls are taken, for whatever reason: streams that would go on for ever are to end.
     pub(super) fn ending(&self) -> &CancellationToken {
-        &self.ending
+        &self.0.ending
     }
 
     /// Room for one more Lease stream, for as long as the permit lives. HTTP/2's own limit, which lies higher, would let
     /// the client wait without a word.
     pub(super) fn admit_stream(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        self.lease_streams.clone().try_acquire_owned().map_err(|_| {
-            let most = self.lease_streams_at_most;
+        self.0.lease_streams.clone().try_acquire_owned().map_err(|_| {
+            let most = self.0.lease_streams_at_most;
             let message = format!("this connection has {most} Lease streams, which is as many as it may");
-            Failure::not_applied(Reason::StreamLimit, message).about(format!("connection:{}", self.peer))
+            Failure::not_applied(Reason::StreamLimit, message).about(format!("connection:{}", self.0.peer))
         })
     }
 }
@@ -136,7 +140,7 @@ pub(super) async fn serve<S>(
         let grace = tokio::select! {
             ended = served.as_mut() => Err(ended),
             () = sleep(age) => {
-                connection.closing.cancel();
+                connection.closing().cancel();
                 Ok(options.connection_grace)
             }
             // Who has not said yet that it speaks HTTP/2 has no call to finish.
@@ -146,7 +150,7 @@ pub(super) async fn serve<S>(
         let ended = match grace {
             Err(ended) => ended,
             Ok(grace) => {
-                connection.ending.cancel();
+                connection.ending().cancel();
                 served.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = served.as_mut() => ended,

@@ -12,6 +12,7 @@
 
 use std::{
     fmt::Display,
+    net::IpAddr,
     str::FromStr as _,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -193,11 +194,11 @@ impl CallSpan {
     }
 
     /// Says for whom it runs, and where it comes from.
-    pub fn serves(&self, caller: &Caller, client: Option<String>) {
+    pub fn serves(&self, caller: &Caller, client: Option<IpAddr>) {
         if let Some(context) = &self.0 {
             context.span().set_attribute(KeyValue::new(key::CALLER, Arc::<str>::from(caller.as_str())));
             if let Some(client) = client {
-                context.span().set_attribute(KeyValue::new(key::CLIENT, client));
+                context.span().set_attribute(KeyValue::new(key::CLIENT, client.to_string()));
             }
         }
     }

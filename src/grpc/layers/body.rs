@@ -25,7 +25,9 @@ use crate::{
 /// not complete yet: a client that sends headers and then nothing, or very slowly, costs little and not for long.
 pub(super) struct ReadBody {
     body: Body,
-    deadline: Pin<Box<Sleep>>,
+    deadline: Instant,
+    /// Only where the message did not come at once: most do, and a timer costs more than reading them.
+    alarm: Option<Pin<Box<Sleep>>>,
     id: RequestId,
     unread: Arc<Semaphore>,
     held: Option<OwnedSemaphorePermit>,
@@ -34,7 +36,12 @@ pub(super) struct ReadBody {
 impl ReadBody {
     /// `body` of call `id`; its bytes come out of `unread`.
     pub(super) fn new(body: Body, deadline: Instant, id: RequestId, unread: Arc<Semaphore>) -> Self {
-        Self { body, deadline: Box::pin(sleep_until(deadline.into())), id, unread, held: None }
+        Self { body, deadline, alarm: None, id, unread, held: None }
+    }
+
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = self.deadline;
+        self.alarm.get_or_insert_with(|| Box::pin(sleep_until(deadline.into()))).as_mut().poll(cx)
     }
 
     fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
@@ -64,7 +71,7 @@ impl http_body::Body for ReadBody {
                     Err(failure) => Err(status::of(&failure, this.id, None)),
                 }))
             }
-            Poll::Pending if this.deadline.as_mut().poll(cx).is_ready() => {
+            Poll::Pending if this.poll_alarm(cx).is_ready() => {
                 let late = Failure::not_applied(Reason::Deadline, "the request was not complete at its deadline");
                 Poll::Ready(Some(Err(status::of(&late, this.id, None))))
             }

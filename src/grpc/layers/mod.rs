@@ -36,7 +36,7 @@ pub(super) use self::{
 use self::{answer::UnderWay, body::ReadBody, deadline::Asked, method::Method, protocol::Refused};
 use super::{connection::Connection, status};
 use crate::{
-    model::{Caller, Failure},
+    model::{Caller, Failure, Invalid},
     telemetry::spans::{CallSpan, FutureExt as _, Spans},
 };
 
@@ -93,9 +93,13 @@ impl<S> Layers<S> {
     }
 
     /// Lets the call in, its scope in its extensions, or says why not.
-    fn admit(&self, request: Request<Body>, id: RequestId, traced: &CallSpan) -> Result<Request<Body>, Refused> {
+    fn admit(
+        &self,
+        request: Request<Body>,
+        (id, caller): (RequestId, Result<Caller, Invalid>),
+        traced: &CallSpan,
+    ) -> Result<Request<Body>, Refused> {
         protocol::check(&request)?;
-        let caller = caller::caller(request.headers());
         let asked = deadline::asked(request.headers());
         let (caller, asked) = match (caller, asked) {
             (Ok(caller), Ok(asked)) => (caller, asked),
@@ -104,11 +108,7 @@ impl<S> Layers<S> {
             }
         };
         let Asked { deadline, stream_deadline } = Asked::new(asked, self.request_deadline);
-        trace::record_caller(&caller);
-        traced.serves(
-            &caller,
-            request.extensions().get::<Connection>().map(|connection| connection.peer().ip().to_string()),
-        );
+        traced.serves(&caller, request.extensions().get::<Connection>().map(|connection| connection.peer().ip()));
         let mut request = request.map(|body| Body::new(ReadBody::new(body, deadline, id, self.unread.clone())));
         request.extensions_mut().insert(CallScope { id, caller, deadline, stream_deadline });
         Ok(request)
@@ -133,10 +133,11 @@ where
         let connection = request.extensions().get::<Connection>().cloned();
         let parent = if self.spans.are_made() { trace::sent(request.headers()) } else { None };
         let traced = self.spans.call(method.name(), &id, parent.as_ref());
-        let span = trace::span(method, id, connection.as_ref(), traced.trace());
+        let caller = caller::caller(request.headers());
+        let span = trace::span(method, id, (caller.as_ref().ok(), connection.as_ref()), traced.trace());
         let context = traced.context();
         let call = UnderWay::new(method, id, (span.clone(), traced), self.observer.clone());
-        let request = match span.in_scope(|| self.admit(request, id, &call.traced)) {
+        let request = match span.in_scope(|| self.admit(request, (id, caller), &call.traced)) {
             Ok(request) => request,
             Err(Refused { http, failure }) => {
                 let mut answer = status::of(&failure, id, None).into_http();

@@ -4,11 +4,7 @@ use std::fmt;
 
 use http::HeaderMap;
 use tonic::{Status, metadata::MetadataMap};
-use tracing::{
-    Span, debug,
-    field::{Empty, display},
-    info_span, warn,
-};
+use tracing::{Span, debug, info_span, warn};
 
 use super::method::Method;
 use crate::{
@@ -33,30 +29,22 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The span that a call runs in.
+/// The span that a call runs in. All that is known of the call is said at once: whoever writes logs makes text of a span's fields
+/// as they come, and of all of them anew for each that comes later.
 pub(super) fn span(
     method: Method,
     id: RequestId,
-    connection: Option<&Connection>,
+    (caller, connection): (Option<&Caller>, Option<&Connection>),
     trace: Option<impl fmt::Display>,
 ) -> Span {
-    let span = info_span!(
+    info_span!(
         "call",
         rpc.method = method.name(),
         request.id = %id,
-        caller = Empty,
-        client.address = Empty,
+        caller = caller.map(Caller::as_str),
+        client.address = connection.map(|connection| display(connection.peer())),
         trace_id = trace.map(display),
-    );
-    if let Some(connection) = connection {
-        span.record("client.address", display(connection.peer()));
-    }
-    span
-}
-
-/// Adds the caller to the span that the call runs in.
-pub(super) fn record_caller(caller: &Caller) {
-    Span::current().record("caller", caller.as_str());
+    )
 }
 
 /// Leaves a line in the log about a failure with these trailers: loud where it is ours to explain.
