@@ -5,9 +5,9 @@ use bytes::Bytes;
 use sqlx::{postgres::PgRow, types::Uuid};
 
 use super::{
-    record::{headers, key, priority, trace},
+    record::{headers_of, key_of, level, priority, trace_of},
     session::{Args, PgSession},
-    value::{Moment, get, narrow, one_each, uuid},
+    value::{InOrder, Moment, get, narrow, one_each, uuid},
 };
 use crate::{
     model::{Caller, JobId, LeaseId, QueueId, time::micros},
@@ -78,24 +78,24 @@ fn seen(row: &PgRow) -> Result<Sighting, EngineError> {
 }
 
 fn claimed(row: &PgRow) -> Result<ClaimedJob, EngineError> {
-    let moment = |column: &str| get::<Moment>(row, "job", column).map(|moment| moment.0);
+    let mut row = InOrder::of(row, "job");
     Ok(ClaimedJob {
-        job: JobId(get(row, "job", "id")?),
-        lease: LeaseId(get::<Uuid>(row, "job", "lease_id")?.as_u128()),
-        payload: Bytes::copy_from_slice(get(row, "job", "payload")?),
-        content_type: get(row, "job", "content_type")?,
-        headers: headers(row)?,
-        priority: priority(row, "job")?,
-        attempt: narrow(get::<i32>(row, "job", "attempt")?, "job", "attempt")?,
-        max_attempts: narrow(get::<i32>(row, "job", "max_attempts")?, "job", "max_attempts")?,
-        lease_number: get(row, "job", "lease_number")?,
-        enqueued_at: moment("enqueued_at")?,
-        lease_expires_at: moment("lease_until")?,
-        available_at: moment("available_at")?,
-        ready_at: moment("ready_at")?,
-        ordering_key: key(row, "ordering_key")?,
-        idempotency_key: key(row, "idempotency_key")?,
-        last_error: get(row, "job", "last_error")?,
-        trace: trace(row)?,
+        job: JobId(row.take("id")?),
+        lease: LeaseId(row.take::<Uuid>("lease_id")?.as_u128()),
+        payload: Bytes::copy_from_slice(row.take("payload")?),
+        content_type: row.take("content_type")?,
+        headers: headers_of(row.take("headers")?)?,
+        priority: level(row.take("priority")?, "job")?,
+        attempt: narrow(row.take::<i32>("attempt")?, "job", "attempt")?,
+        max_attempts: narrow(row.take::<i32>("max_attempts")?, "job", "max_attempts")?,
+        lease_number: row.take("lease_number")?,
+        enqueued_at: row.take::<Moment>("enqueued_at")?.0,
+        lease_expires_at: row.take::<Moment>("lease_until")?.0,
+        available_at: row.take::<Moment>("available_at")?.0,
+        ready_at: row.take::<Moment>("ready_at")?.0,
+        ordering_key: key_of(row.take("ordering_key")?, "ordering_key")?,
+        idempotency_key: key_of(row.take("idempotency_key")?, "idempotency_key")?,
+        last_error: row.take("last_error")?,
+        trace: trace_of(row.take("traceparent")?, row.take("tracestate")?),
     })
 }

@@ -10,27 +10,44 @@ use crate::{
 };
 
 pub(super) fn priority(row: &PgRow, act: &str) -> Result<Priority, EngineError> {
-    let level: i16 = get(row, act, "priority")?;
+    level(get(row, act, "priority")?, act)
+}
+
+/// A priority as it is stored.
+pub(super) fn level(level: i16, act: &str) -> Result<Priority, EngineError> {
     Priority::new(level.into()).ok_or_else(|| EngineError::Bug(format!("{act}: column priority is out of range")))
 }
 
 /// A key, where the job has one.
 pub(super) fn key(row: &PgRow, column: &str) -> Result<Option<Key>, EngineError> {
-    let Some(text) = get::<Option<&str>>(row, "job", column)? else { return Ok(None) };
+    key_of(get(row, "job", column)?, column)
+}
+
+/// A key as it is stored in `column`.
+pub(super) fn key_of(text: Option<&str>, column: &str) -> Result<Option<Key>, EngineError> {
+    let Some(text) = text else { return Ok(None) };
     let key = Key::parse(column, text);
     key.map(Some).map_err(|_| EngineError::Bug(format!("job: column {column} is no key")))
 }
 
 /// The producer's trace context.
 pub(super) fn trace(row: &PgRow) -> Result<Option<TraceContext>, EngineError> {
-    let Some(traceparent) = get::<Option<String>>(row, "job", "traceparent")? else { return Ok(None) };
-    let tracestate = get::<Option<String>>(row, "job", "tracestate")?.unwrap_or_default();
-    Ok(Some(TraceContext { traceparent, tracestate }))
+    Ok(trace_of(get(row, "job", "traceparent")?, get(row, "job", "tracestate")?))
+}
+
+/// A trace context as it is stored.
+pub(super) fn trace_of(traceparent: Option<String>, tracestate: Option<String>) -> Option<TraceContext> {
+    Some(TraceContext { traceparent: traceparent?, tracestate: tracestate.unwrap_or_default() })
 }
 
 /// As enqueued.
 pub(super) fn headers(row: &PgRow) -> Result<Headers, EngineError> {
-    let Some(text) = get::<Option<&str>>(row, "job", "headers")? else { return Ok(Headers::new()) };
+    headers_of(get(row, "job", "headers")?)
+}
+
+/// Headers as they are stored.
+pub(super) fn headers_of(text: Option<&str>) -> Result<Headers, EngineError> {
+    let Some(text) = text else { return Ok(Headers::new()) };
     serde_json::from_str(text).map_err(|_| EngineError::Bug("job: column headers is no JSON object of texts".into()))
 }
 
