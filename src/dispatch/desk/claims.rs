@@ -2,14 +2,14 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
 use rand::Rng as _;
 use tracing::{debug, error};
 
-use super::{Act, Desk, streams::OpenStream};
+use super::{Act, Desk, Table, streams::OpenStream};
 use crate::{
     dispatch::{agenda::Alarm, buffer::Unsent, cursor::Cursor, demand},
     model::{Caller, Failure, LeaseId, LeaseToken, QueueId, QueueName, StreamId, StreamNumber},
@@ -30,7 +30,7 @@ pub(super) struct UnderWay {
     queue: QueueId,
     name: QueueName,
     caller: Caller,
-    slots: HashMap<LeaseId, (StreamNumber, Duration)>,
+    slots: Table<LeaseId, (StreamNumber, Duration)>,
     /// By stream: slots, and the payload bytes that were expected for them.
     drawn: BTreeMap<StreamNumber, (u32, u64)>,
     /// Where it began.
@@ -139,7 +139,7 @@ impl Desk {
 
         let mut drawn: BTreeMap<StreamNumber, (u32, u64)> = BTreeMap::new();
         let mut slots = Vec::with_capacity(dealt.len());
-        let mut leases = HashMap::with_capacity(dealt.len());
+        let mut leases = Table::with_capacity_and_hasher(dealt.len(), foldhash::fast::RandomState::default());
         for stream in dealt {
             let (count, bytes) = drawn.entry(stream).or_default();
             *count += 1;

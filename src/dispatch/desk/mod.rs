@@ -35,6 +35,10 @@ use crate::{
     store::engine::{Claim, ClaimedJob, LeaseRef, LeaseState, LookSpot, QueueRow, Sighting, Wake},
 };
 
+/// A map whose keys no client chooses: numbers and leases that the broker or the database drew. So its hash need not withstand
+/// anybody, and several of them are asked for each job.
+type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Something that the desk wants done.
 #[derive(Debug)]
 pub(super) enum Act {
@@ -71,12 +75,12 @@ pub(super) struct Desk {
     options: DispatchOptions,
     replica: ReplicaId,
     random: StdRng,
-    streams: HashMap<StreamNumber, OpenStream>,
+    streams: Table<StreamNumber, OpenStream>,
     /// Jobs that they may have outstanding together.
     granted: usize,
     names: HashMap<QueueName, Name>,
     queues: BTreeMap<QueueId, KnownQueue>,
-    leases: HashMap<JobId, Lease>,
+    leases: Table<JobId, Lease>,
     agenda: Agenda,
     acts: Vec<Act>,
     /// Streams to look at again before this turn ends.
@@ -92,7 +96,7 @@ pub(super) struct Desk {
     /// Claims to come.
     line: VecDeque<(QueueId, Caller)>,
     capped: Capped,
-    claims: HashMap<u64, UnderWay>,
+    claims: Table<u64, UnderWay>,
     reserved: usize,
     /// Bytes of jobs in all buffers.
     buffered: usize,
@@ -147,11 +151,11 @@ impl Desk {
             options,
             replica,
             random,
-            streams: HashMap::new(),
+            streams: Table::default(),
             granted: 0,
             names: HashMap::new(),
             queues: BTreeMap::new(),
-            leases: HashMap::new(),
+            leases: Table::default(),
             agenda,
             acts: Vec::new(),
             touched: BTreeSet::new(),
@@ -163,7 +167,7 @@ impl Desk {
             untold: BTreeSet::new(),
             line: VecDeque::new(),
             capped: Capped::default(),
-            claims: HashMap::new(),
+            claims: Table::default(),
             reserved: 0,
             buffered: 0,
             looking: None,
