@@ -59,6 +59,7 @@ fn postgres(config: &Config, url: &SecretString) -> Result<PostgresEngine, Engin
         statement_timeout: config.lanes.statement_timeout,
         lock_timeout: config.lanes.lock_timeout,
         allow_lossy: config.broker.allow_lossy,
+        unflushed_claims: config.lanes.unflushed_claims,
         callers_with_text: config.callers.with_text,
         configured_callers: config.named_callers(),
     })

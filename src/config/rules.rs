@@ -21,17 +21,7 @@ pub(super) fn check(config: &Config, layers: &mut Layers) {
         "must be different",
     );
 
-    layers.require(
-        matches!(broker.database_url, Database::Postgres(_)) || broker.database_schema == "leasehold",
-        &["database_schema", "database_url"],
-        "the first is for PostgreSQL alone, which the second does not name",
-    );
-    layers.require(
-        matches!(broker.database_url, Database::Mysql(_)) || broker.database_table_prefix == "leasehold_",
-        &["database_table_prefix", "database_url"],
-        "the first is for MySQL and MariaDB alone, which the second does not name",
-    );
-
+    check_database(config, layers);
     let (lanes, limits, queues) = (&config.lanes, &config.limits, &config.queues);
     layers.require(
         lanes.lock_timeout <= lanes.statement_timeout,
@@ -114,6 +104,28 @@ fn check_telemetry(config: &Config, layers: &mut Layers) {
         telemetry.batch <= telemetry.queue,
         &["telemetry.batch", "telemetry.queue"],
         "the first must not be larger than the second",
+    );
+}
+
+/// What is for one kind of database alone.
+fn check_database(config: &Config, layers: &mut Layers) {
+    let broker = &config.broker;
+    layers.require(
+        matches!(broker.database_url, Database::Postgres(_)) || broker.database_schema == "leasehold",
+        &["database_schema", "database_url"],
+        "the first is for PostgreSQL alone, which the second does not name",
+    );
+    layers.require(
+        matches!(broker.database_url, Database::Mysql(_)) || broker.database_table_prefix == "leasehold_",
+        &["database_table_prefix", "database_url"],
+        "the first is for MySQL and MariaDB alone, which the second does not name",
+    );
+
+    layers.require(
+        matches!(broker.database_url, Database::Postgres(_)) || !config.lanes.unflushed_claims,
+        &["lanes.unflushed_claims", "database_url"],
+        "the first is for PostgreSQL alone, which the second does not name: MySQL and MariaDB flush for the whole server, and the \
+         embedded database for the whole connection",
     );
 }
 

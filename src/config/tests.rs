@@ -56,6 +56,18 @@ fn request_limits_and_queue_settings_default_to_those_of_the_model() {
 }
 
 #[test]
+fn unflushed_claims_are_refused_where_no_server_can_keep_them() {
+    let toml = "[lanes]\nunflushed_claims = true";
+    for url in [&[][..], &[("LEASEHOLD_DATABASE_URL", "mysql://somebody@db/jobs")]] {
+        let said = faults(toml, url, &[]);
+        assert!(said.contains("lanes.unflushed_claims") && said.contains("PostgreSQL alone"), "{said}");
+    }
+    let config = load(toml, &[("LEASEHOLD_DATABASE_URL", "postgres://somebody@db/jobs")], &[]).expect("PostgreSQL can");
+    assert!(config.lanes.unflushed_claims);
+    assert!(!load("", &[], &[]).expect("defaults are fine").lanes.unflushed_claims, "nobody loses claims unasked");
+}
+
+#[test]
 fn flags_win_over_the_environment_over_the_file_over_defaults() {
     let toml = "log_level = 'warn'\n[lanes]\ncount = 4\nidle_use = '20s'\nlock_timeout = '1s'";
     let environment = [("LEASEHOLD_LANES_COUNT", "5"), ("LEASEHOLD_LANES_IDLE_USE", "21s")];

@@ -52,7 +52,7 @@ class Report:
         return "\n".join(rows)
 
 
-COUNTS = ("attempted", "ok", "recovered", "failed", "grants", "acked", "redelivered", "by-expiry", "by-nack", "lost", "unexpected",
+COUNTS = ("attempted", "ok", "recovered", "failed", "grants", "acked", "redelivered", "by-expiry", "by-nack", "undone", "lost", "unexpected",
           "mutated", "acked-twice", "duplicate-grant", "stale-ack-accepted", "after-ack-grant", "early-reap", "late-return",
           "torn-batch", "doubled-key", "live-and-dead", "vanished", "untold-outcome")
 
@@ -73,10 +73,12 @@ class Operation:
     results: list = field(default_factory=list)
 
 
-def check(lines, reaper_interval=1.0, least=100, needs_fault=True):
+def check(lines, reaper_interval=1.0, least=100, needs_fault=True, undone=False):
     """Checks a whole history. `least` enqueues must have been OK and, with `needs_fault`, a fault must have met an
-    operation under way; else the verdict is "unknown": an empty test is not a pass."""
+    operation under way; else the verdict is "unknown": an empty test is not a pass. With `undone`, a crash of the database may
+    undo a claim: the job may come again at once and under the same number, and nothing else is forgiven."""
     history = History(lines)
+    history.undone = undone
     report = Report()
     history.count(report)
     for rule in (losses, inventions, keys, leases, settlements, polls, batches, outcomes):
@@ -128,7 +130,7 @@ class History:
         for grant in self.grants:
             self.by_job[grant["job"]].append(grant)
         for grants in self.by_job.values():
-            grants.sort(key=lambda grant: grant["number"])
+            grants.sort(key=place)
         self.by_token = {grant["token"]: grant for grant in self.grants}
         # Every use of a token: (rpc, operation, result or None).
         self.uses = defaultdict(list)
@@ -232,6 +234,11 @@ def keys(history, report):
             report.breaks("I4", "doubled-key", f"key {key} of {queue} made jobs {sorted(found)}")
 
 
+def place(grant):
+    """Where a grant stands among those of its job. Numbers rise, but for claims that a crash undid."""
+    return grant["number"], grant["granted"]
+
+
 def leases(history, report):
     """I5 and I6."""
     tokens = Counter(grant["token"] for grant in history.grants)
@@ -242,6 +249,9 @@ def leases(history, report):
     for job, grants in history.by_job.items():
         for earlier, later in zip(grants, grants[1:]):
             if earlier["token"] == later["token"]:
+                continue
+            if history.undone and later["number"] == earlier["number"]:
+                report.counts["undone"] += 1
                 continue
             if later["number"] <= earlier["number"] or later["granted"] < earlier["granted"]:
                 report.breaks("I5", "duplicate-grant", f"lease numbers of job {job} do not rise: {later['number']}")
@@ -267,10 +277,10 @@ def settlements(history, report):
         if len(acked) > 1:
             report.breaks("I7", "acked-twice", f"{len(acked)} Acks of job {job} were OK")
         for grant, operation in acked:
-            for later in (g for g in grants if g["number"] > grant["number"] and g["t"] > operation.end):
+            for later in (g for g in grants if place(g) > place(grant) and g["t"] > operation.end):
                 report.breaks("I8", "after-ack-grant", f"job {job} came back as lease {later['number']} after its Ack")
         for grant in grants:
-            newer = [g["t"] for g in grants if g["number"] > grant["number"]]
+            newer = [g["t"] for g in grants if place(g) > place(grant)]
             for rpc, operation, result in history.uses[grant["token"]]:
                 if newer and result and result["status"] == OK and operation.begin > min(newer):
                     report.breaks("I9", "stale-ack-accepted", f"{rpc} of job {job} with a superseded lease was OK")

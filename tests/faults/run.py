@@ -54,7 +54,7 @@ class Run:
         return sum(text.count('"kind":"grant"') for text in
                    (path.read_text() for path in self.directory.glob("*worker*.jsonl")))
 
-    def verdict(self, within=90, reaper_interval=1.0, least=100):
+    def verdict(self, within=90, reaper_interval=1.0, least=100, undone=False):
         """Waits until all is produced and nothing is live, and checks the history."""
         self.load.produced(within)
         deadline = time.monotonic() + within
@@ -67,7 +67,8 @@ class Run:
         with self.tables.session() as session:
             live, dead = self.tables.labels(session)
         self.recorder.write("final", live=live, dead=dead)
-        report = checker.check(read(self.directory), reaper_interval=reaper_interval, least=least)
+        report = checker.check(read(self.directory), reaper_interval=reaper_interval, least=least,
+                               undone=undone)
         print(report.table())
         assert not self.idle_in_transaction, "a session of a broker stayed idle in a transaction"
         return report

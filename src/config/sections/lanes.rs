@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::{
     declared::section,
-    kind::{Size, Span, Whole},
+    kind::{Size, Span, Switch, Whole},
 };
 
 section! {
@@ -33,5 +33,8 @@ section! {
         merged_jobs: usize = Whole::new(1_000, 1, 10_000);
         /// Bytes in one statement of several requests.
         merged_bytes: usize = Size::new(4 << 20, 64 << 10, 64 << 20);
+        /// Commit claims without waiting for the disk; PostgreSQL alone. A crash or failover of the database may then undo the
+        /// claims of its last moments: those jobs are handed out again, at once, uncounted and under the same lease number.
+        unflushed_claims: bool = Switch(false);
     }
 }

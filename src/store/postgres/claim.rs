@@ -35,7 +35,8 @@ impl Claiming for PgSession {
             .with(claim.slots.iter().map(|slot| uuid(slot.lease)).collect::<Vec<_>>())
             .with(claim.slots.iter().map(|slot| micros(slot.duration)).collect::<Vec<_>>())
             .with(wanted)
-            .with(claim.slots.iter().map(|slot| slot.stream.to_bits()).collect::<Vec<_>>());
+            .with(claim.slots.iter().map(|slot| slot.stream.to_bits()).collect::<Vec<_>>())
+            .with(self.unflushed_claims);
         let rows = self.rows(caller, CLAIM, arguments).await?;
         rows.iter().map(claimed).collect()
     }

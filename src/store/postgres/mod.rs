@@ -67,6 +67,8 @@ pub struct PostgresOptions {
     pub lock_timeout: Duration,
     /// Use the database though its settings may lose what was committed.
     pub allow_lossy: bool,
+    /// Claims commit without waiting for the disk: a crash of the server may undo them, and nothing that was settled.
+    pub unflushed_claims: bool,
     /// Callers that have statement texts of their own at most.
     pub callers_with_text: usize,
     /// Callers that always have.
@@ -83,6 +85,7 @@ impl PostgresOptions {
             statement_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(2),
             allow_lossy: false,
+            unflushed_claims: false,
             callers_with_text: 64,
             configured_callers: Vec::new(),
         }
@@ -97,6 +100,7 @@ pub struct PostgresEngine {
     bare: PgConnectOptions,
     schema: SchemaName,
     allow_lossy: bool,
+    unflushed_claims: bool,
     comments: Arc<Comments>,
     /// The session opened last has a pooler in front that does not keep sessions.
     pooled: AtomicBool,
@@ -124,6 +128,7 @@ impl PostgresEngine {
             bare,
             schema,
             allow_lossy: options.allow_lossy,
+            unflushed_claims: options.unflushed_claims,
             comments: Arc::new(comments),
             pooled: AtomicBool::new(false),
         })

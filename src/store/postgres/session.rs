@@ -35,6 +35,8 @@ pub(super) struct PgSession {
     pub(super) comments: Arc<Comments>,
     pub(super) schema: SchemaName,
     socket: Option<OwnSocket>,
+    /// Claims commit without waiting for the disk.
+    pub(super) unflushed_claims: bool,
     /// The server's messages are not in English.
     translated: bool,
 }
@@ -51,7 +53,14 @@ impl PgSession {
     pub(super) async fn unchecked(engine: &PostgresEngine, options: &PgConnectOptions) -> Result<Self, EngineError> {
         let connection = options.connect().await.map_err(|error| error::of_connect(&error))?;
         let (comments, schema) = (engine.comments.clone(), engine.schema.clone());
-        Ok(Self { connection, comments, schema, socket: None, translated: false })
+        Ok(Self {
+            connection,
+            comments,
+            schema,
+            socket: None,
+            unflushed_claims: engine.unflushed_claims,
+            translated: false,
+        })
     }
 
     async fn check(&mut self, engine: &PostgresEngine) -> Result<(), EngineError> {

@@ -1,5 +1,6 @@
 -- Leases up to $5 ready jobs of queue $1: highest priority first, within it by the moment of becoming ready. $2 floors by
--- level, 0 first. $3 lease ids, $4 durations in microseconds and $6 streams, one for each job wanted.
+-- level, 0 first. $3 lease ids, $4 durations in microseconds and $6 streams, one for each job wanted. $7: its commit does not
+-- wait for the disk, which is set for this transaction and so for nothing that comes after it.
 -- One level at a time, so that what an urgent level has scheduled for later is never walked, and no order outside of the
 -- lateral: that would lock all ten levels' jobs to take one's. Rows that others hold are passed over.
 with picked as materialized (
@@ -32,6 +33,7 @@ set lease_id = ($3::uuid[])[p.n],
     lease_number = j.lease_number + 1
 from picked p
 where j.ctid = p.place
+    and (not $7::boolean or (select set_config('synchronous_commit', 'off', true)) = 'off')
 returning j.id, j.lease_id, j.payload, j.content_type, j.headers, j.priority, j.attempt, j.max_attempts, j.lease_number,
     j.enqueued_at, j.lease_until, j.available_at, j.ready_at, j.ordering_key, j.idempotency_key, j.last_error, j.traceparent,
     j.tracestate
