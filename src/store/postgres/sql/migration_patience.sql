@@ -1,5 +1,4 @@
 -- For a migration's transaction: its statements take as long as they take, but a wait for a lock ends after half of the session's
 -- time. Who comes after it waits behind it, and must not be given up first.
-select set_config('statement_timeout', '0', true), set_config('lock_timeout', (s.setting::int / 2)::text, true)
-from pg_settings s
-where s.name = 'lock_timeout'
+select set_config('statement_timeout', '0', true),
+    set_config('lock_timeout', (extract(epoch from current_setting('lock_timeout')::interval) * 500)::int::text, true)
