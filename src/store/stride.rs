@@ -87,7 +87,7 @@ impl Stride {
     reason = "a step has some thousands of rows, and a cast of what is too large gives the largest number"
 )]
 fn as_much(rows: usize, times: f64) -> usize {
-    (rows as f64 * times) as usize
+    (rows as f64 * times).round() as usize
 }
 
 impl Store {

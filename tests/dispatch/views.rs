@@ -53,22 +53,22 @@ async fn counts_of_few_jobs_are_of_the_moment(stage: Stage) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn viewers_of_a_long_queue_share_a_count_until_it_is_changed_by_an_operator_on_postgres() {
     viewers_of_a_long_queue_share_a_count_until_it_is_changed_by_an_operator(Stage::postgres().await).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn viewers_of_a_long_queue_share_a_count_until_it_is_changed_by_an_operator_on_sqlite() {
     viewers_of_a_long_queue_share_a_count_until_it_is_changed_by_an_operator(Stage::sqlite().await).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counts_of_few_jobs_are_of_the_moment_on_postgres() {
     counts_of_few_jobs_are_of_the_moment(Stage::postgres().await).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counts_of_few_jobs_are_of_the_moment_on_sqlite() {
     counts_of_few_jobs_are_of_the_moment(Stage::sqlite().await).await;
 }
