@@ -68,12 +68,11 @@ impl Store {
         }
         let names = names(&new.jobs);
         let (asked, later) = (std::mem::take(&mut new.jobs), std::mem::take(&mut new.jobs_on_expiry));
-        let (jobs, jobs_on_expiry) = match (self.job_rows(call, asked).await, self.job_rows(call, later).await) {
-            (Ok(jobs), Ok(jobs_on_expiry)) => (jobs, jobs_on_expiry),
-            (Err(failure), _) | (_, Err(failure)) if takes_none(failure.reason) => {
-                return self.known_or(call, new, failure).await;
-            }
-            (Err(failure), _) | (_, Err(failure)) => return Err(failure),
+        let rows = async { Ok::<_, Failure>((self.job_rows(call, asked).await?, self.job_rows(call, later).await?)) };
+        let (jobs, jobs_on_expiry) = match rows.await {
+            Ok(rows) => rows,
+            Err(failure) if takes_none(failure.reason) => return self.known_or(call, new, failure).await,
+            Err(failure) => return Err(failure),
         };
         let queues: Vec<QueueId> = jobs.iter().map(|row| row.queue).collect();
         let mut lines = new.lines;

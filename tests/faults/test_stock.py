@@ -79,11 +79,13 @@ def test_a_cut_at_every_statement_of_every_call_leaves_it_whole_or_undone(engine
         assert stored_jobs(database) == jobs
 
 
-@pytest.mark.parametrize("engine", ["postgres", *(["mariadb"] if LONG else [])])
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
 def test_kill_9_at_every_statement_of_every_call_leaves_it_whole_or_undone(engine, server, brokers):
+    # A call is one statement on PostgreSQL and up to thirty on MariaDB: the two that sell, but in the long run.
+    kinds = KINDS if LONG or engine == "postgres" else ("Reserve", "CommitReservation")
     with linked(engine, server, brokers) as (broker, proxy, database):
         kills, jobs = Counter(), 0
-        for kind in KINDS:
+        for kind in kinds:
             for arrives in (False, True):
                 for step in range(STEPS):
                     stub = broker.reservations()
@@ -115,7 +117,7 @@ def test_kill_9_at_every_statement_of_every_call_leaves_it_whole_or_undone(engin
                     kills[kind, "statement arrives" if arrives else "statement is lost", "applied" if applied else "undone"] += 1
         for row, count in sorted(kills.items()):
             print(engine, *row, count)
-        assert {row[0] for row in kills} == set(KINDS), kills
+        assert {row[0] for row in kills} == set(kinds), kills
         assert differences(broker.stock_admin()) == []
         assert stored_jobs(database) == jobs
 
