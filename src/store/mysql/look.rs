@@ -1,7 +1,7 @@
 //! Looking for work without taking it.
 //!
-//! Levels that are looked at from the beginning go into one statement. Where there is a floor, each level has a query of its
-//! own within a statement: a walk that began at the left end would pass all that has left there and is not purged yet.
+//! Levels that are looked at from the beginning go into one query. Where there is a floor, each level has a query of its own
+//! within the same statement: a walk that began at the left end would pass all that has left there and is not purged yet.
 
 use sqlx::mysql::MySqlRow;
 
@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// A queue, a level and a floor where no job can be: queues are numbered from 1.
+const NOTHING: (i32, u8, i64) = (0, 0, i64::MAX);
+
 impl MysqlSession {
     pub(super) async fn look_at(&mut self, caller: &Caller, spots: &[LookSpot]) -> Result<Vec<Sighting>, EngineError> {
         let mut whole = Vec::new();
@@ -32,25 +35,25 @@ impl MysqlSession {
                 }
             }
         }
-        let mut sightings = Vec::new();
-        if !whole.is_empty() {
-            let look = self.statement(caller, include_str!("sql/look.sql")).bind(list(&whole)?);
-            for row in self.read_alone(look, caller).await? {
-                sightings.extend(sighting(&row)?);
-            }
+        let mut looks = Vec::new();
+        if parts.is_empty() && !whole.is_empty() {
+            looks.push(self.statement(caller, include_str!("sql/look.sql")).bind(list(&whole)?));
         }
-        let mut rest = parts.as_slice();
-        while !rest.is_empty() {
-            let (size, sql) = LOOK_FROM.largest(|size| size <= rest.len());
-            let (these, others) = rest.split_at(size);
-            let mut look = self.statement(caller, sql);
-            for (queue, tier, floor) in these {
-                look = look.bind(*queue).bind(*tier).bind(*floor);
+        let (size, sql) = LOOK_FROM.smallest(parts.len());
+        for these in parts.chunks(size) {
+            let mut look = self.statement(caller, sql).bind(list(&std::mem::take(&mut whole))?);
+            for n in 0..size {
+                // A query that is not needed asks for what is never there: a look at few queues is to be one statement.
+                let (queue, tier, floor) = these.get(n).copied().unwrap_or(NOTHING);
+                look = look.bind(queue).bind(tier).bind(floor);
             }
+            looks.push(look);
+        }
+        let mut sightings = Vec::new();
+        for look in looks {
             for row in self.read_alone(look, caller).await? {
                 sightings.extend(sighting(&row)?);
             }
-            rest = others;
         }
         Ok(sightings)
     }
