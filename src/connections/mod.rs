@@ -68,7 +68,7 @@ impl Default for SamplerOptions {
             sessions: 1_000,
             names: 200,
             configured: Vec::new(),
-            horizon_interval: Duration::from_secs(10),
+            horizon_interval: Duration::from_secs(30),
             horizon_transactions: 1_000_000,
             horizon_age: Duration::from_mins(10),
         }

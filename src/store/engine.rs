@@ -293,7 +293,13 @@ pub trait Maintaining: Send {
 
     /// Makes jobs of expired leases ready, or dead where no attempt is left. Walks leases that ended after `floor`, the
     /// longest expired first, `limit` at most; rows that others hold are passed over.
-    async fn reap(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Reaped, EngineError>;
+    async fn reap(
+        &mut self,
+        caller: &Caller,
+        floor: Timestamp,
+        arrivals: i64,
+        limit: usize,
+    ) -> Result<Reaped, EngineError>;
 
     /// Removes dead jobs past their retention, `limit` at most; says how many.
     async fn prune_dead(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError>;
@@ -342,6 +348,9 @@ pub struct Reaped {
     pub readied: Vec<QueueId>,
     /// Where the next pass may begin: no lease ended between the floor given and this one is left.
     pub floor: Timestamp,
+    /// Whether there is anything for [`Maintaining::adopt_arrivals`] from the arrivals' floor given on. Seen in passing, so that
+    /// whoever reaps has no need to ask for that by itself.
+    pub arrived: bool,
 }
 
 /// A lease taken away by the reaper.

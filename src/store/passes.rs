@@ -18,11 +18,11 @@ impl Store {
     }
 
     /// See [`super::engine::Maintaining::reap`].
-    pub async fn reap(&self, floor: Timestamp, limit: usize) -> Result<Reaped, Failure> {
+    pub async fn reap(&self, floor: Timestamp, arrivals: i64, limit: usize) -> Result<Reaped, Failure> {
         let caller = Caller::broker("reaper");
         let reaped = self
             .single(&self.own(caller.clone()), Statement::writing("reap"), move |session| {
-                Box::pin(async move { session.reap(&caller, floor, limit).await })
+                Box::pin(async move { session.reap(&caller, floor, arrivals, limit).await })
             })
             .await?;
         self.inner.floors.reaped(reaped.floor);

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use self::{
-    arrivals::Arrivals,
+    arrivals::{Arrivals, Sight},
     budgets::Budgets,
     census::{Census, Readings},
     expiry::Expiry,
@@ -125,6 +125,11 @@ trait Pass: Send + 'static {
         false
     }
 
+    /// Ends when its next step is wanted before its interval is over.
+    async fn called(&mut self) {
+        std::future::pending().await
+    }
+
     /// Forgets its floor: the next step walks from the beginning.
     fn start_over(&mut self);
 
@@ -190,10 +195,12 @@ impl Upkeep {
             counters: Vec::new(),
             queues: queues.clone(),
         };
-        let (reaper, arrivals, pruner) = (options.reaper_interval, options.arrivals_interval, options.pruner_interval);
-        upkeep.run(Reaper::new(store.clone(), dispatch.clone()), reaper, &options);
+        let (reaper, pruner) = (options.reaper_interval, options.pruner_interval);
+        let sight = Arc::new(Sight::default());
+        upkeep.run(Reaper::new(store.clone(), dispatch.clone(), sight.clone()), reaper, &options);
         if store.is_shared() {
-            upkeep.run(Arrivals::new(store.clone(), dispatch.clone()), arrivals, &options);
+            let arrivals = arrivals_interval(&options);
+            upkeep.run(Arrivals::new(store.clone(), dispatch.clone(), sight), arrivals, &options);
         }
         upkeep.run(Expiry::new(store.clone(), dispatch.clone()), options.expiry_interval, &options);
         upkeep.run(Sweeper::new(store.clone(), dispatch.clone()), options.sweeper_interval, &options);
@@ -276,10 +283,18 @@ async fn keep_up(
     let mut failures = 0_u32;
     let mut stride = Stride::new(options.pace, options.step);
     let mut pause = if pass.begins_at_once() { Duration::ZERO } else { interval };
+    // Between the steps of work that goes on, and after a failure.
+    let mut rests = false;
     loop {
         // Not in step with other replicas.
         let wait = pause.mul_f64(rand::rng().random_range(0.9..=1.1));
-        if stop.run_until_cancelled(sleep(wait)).await.is_none() {
+        let turn = async {
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = pass.called(), if !rests => {}
+            }
+        };
+        if stop.run_until_cancelled(turn).await.is_none() {
             pass.end().await;
             return;
         }
@@ -294,6 +309,7 @@ async fn keep_up(
         counters.count(&result, took);
         let rest = result.as_ref().map_or(Duration::ZERO, |step| stride.stepped(step.rows, began, ended, step.more));
         pause = pause_after(&result, took, rest, (interval, failures));
+        rests = !result.as_ref().is_ok_and(|step| !step.more);
         match result {
             Ok(done) => {
                 if failures > 0 {
@@ -312,6 +328,12 @@ async fn keep_up(
             }
         }
     }
+}
+
+/// Where the reaper looks as often, it calls the pass over the arrivals whenever there are any.
+fn arrivals_interval(options: &UpkeepOptions) -> Duration {
+    let seen_by_reaper = options.reaper_interval <= options.arrivals_interval;
+    if seen_by_reaper { options.arrivals_interval.max(SLOWEST) } else { options.arrivals_interval }
 }
 
 /// How long to wait after a step that `took` so long: a `rest` where there is more to do; `failures` is how many failed in a row
@@ -347,6 +369,16 @@ mod tests {
     fn a_full_step_is_followed_after_a_rest_and_not_an_interval() {
         assert_eq!(after(&Ok(Step::of(1_000, 1_000)), 500, 0), REST);
         assert_eq!(after(&Ok(Step::of(999, 1_000)), 500, 0), INTERVAL);
+    }
+
+    #[test]
+    fn arrivals_are_looked_for_apart_where_the_reaper_looks_less_often() {
+        let every = |reaper, arrivals| {
+            let [reaper_interval, arrivals_interval] = [reaper, arrivals].map(Duration::from_secs);
+            super::arrivals_interval(&UpkeepOptions { reaper_interval, arrivals_interval, ..UpkeepOptions::default() })
+                .as_secs()
+        };
+        assert_eq!([every(1, 1), every(2, 1), every(1, 2), every(1, 60)], [10, 1, 10, 60]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Leases that ran out: their jobs become ready again, or dead.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
-use super::{Pass, Step};
+use super::{Pass, Step, arrivals::Sight};
 use crate::{
     dispatch::Dispatch,
     model::{Failure, Timestamp},
@@ -13,11 +15,12 @@ pub(super) struct Reaper {
     store: Store,
     dispatch: Dispatch,
     floor: Timestamp,
+    arrivals: Arc<Sight>,
 }
 
 impl Reaper {
-    pub(super) fn new(store: Store, dispatch: Dispatch) -> Self {
-        Self { store, dispatch, floor: Timestamp::BEGINNING }
+    pub(super) fn new(store: Store, dispatch: Dispatch, arrivals: Arc<Sight>) -> Self {
+        Self { store, dispatch, floor: Timestamp::BEGINNING, arrivals }
     }
 }
 
@@ -32,8 +35,11 @@ impl Pass for Reaper {
     }
 
     async fn run_once(&mut self, limit: usize) -> Result<Step, Failure> {
-        let reaped = self.store.reap(self.floor, limit).await?;
+        let reaped = self.store.reap(self.floor, self.arrivals.floor(), limit).await?;
         self.floor = reaped.floor;
+        if reaped.arrived {
+            self.arrivals.tell();
+        }
         if !reaped.leases.is_empty() {
             self.dispatch.reaped(&reaped.leases, &reaped.readied);
         }

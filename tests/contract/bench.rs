@@ -151,7 +151,7 @@ impl Bench {
     }
 
     pub(crate) async fn reap(&mut self) -> Reaped {
-        self.session.reap(&caller(), Timestamp::BEGINNING, 1_000).await.expect("a pass")
+        self.session.reap(&caller(), Timestamp::BEGINNING, 0, 1_000).await.expect("a pass")
     }
 }
 

@@ -143,7 +143,7 @@ pub(crate) async fn a_failed_act_is_an_error_and_never_an_empty_answer(db: &dyn 
         Bench::on(db).await.try_enqueue(&[job(queue, "y")]).await.err(),
         Bench::on(db).await.session.look(&caller(), &[spot]).await.err(),
         Bench::on(db).await.session.ack(&caller(), &[lease(&claimed)], LockWait::Full).await.err(),
-        Bench::on(db).await.session.reap(&caller(), Timestamp::BEGINNING, 10).await.err(),
+        Bench::on(db).await.session.reap(&caller(), Timestamp::BEGINNING, 0, 10).await.err(),
     ];
     for error in refused {
         let error = error.expect("an error");

@@ -77,7 +77,7 @@ pub(crate) async fn a_pass_takes_the_longest_expired_up_to_its_limit(db: &dyn Da
     let mut floor = Timestamp::BEGINNING;
     let mut taken = Vec::new();
     for expected in [3, 3, 1, 0] {
-        let reaped = bench.session.reap(&caller(), floor, 3).await.expect("a pass");
+        let reaped = bench.session.reap(&caller(), floor, 0, 3).await.expect("a pass");
         assert_eq!(reaped.leases.len(), expected);
         assert!(reaped.floor >= floor, "it only moves on");
         floor = reaped.floor;
@@ -92,7 +92,7 @@ pub(crate) async fn a_floor_leaves_out_what_ended_before_it(db: &dyn Database) {
     let mut bench = Bench::on(db).await;
     let queue = bench.queue("orders").await;
     let claimed = ended_in_order(db, &mut bench, queue, 3).await;
-    let reaped = bench.session.reap(&caller(), Timestamp(2_500_000), 10).await.expect("a pass");
+    let reaped = bench.session.reap(&caller(), Timestamp(2_500_000), 0, 10).await.expect("a pass");
     assert_eq!(reaped.leases.iter().map(|lease| lease.lease).collect::<Vec<_>>(), claimed[2..]);
     // What ends from here on lies behind the floor, so passes that go on from it miss nothing.
     let mut later = Bench::on(db).await;
@@ -102,7 +102,7 @@ pub(crate) async fn a_floor_leaves_out_what_ended_before_it(db: &dyn Database) {
         slot.duration = Duration::ZERO;
     }
     assert_eq!(later.try_claim(&claim).await.expect("a claim").len(), 2);
-    let next = bench.session.reap(&caller(), reaped.floor, 10).await.expect("a pass");
+    let next = bench.session.reap(&caller(), reaped.floor, 0, 10).await.expect("a pass");
     assert_eq!(next.leases.len(), 2);
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn two_reapers_take_each_lease_once(db: &dyn Database) {
         reapers.spawn(async move {
             let mut taken = 0;
             loop {
-                let reaped = bench.session.reap(&caller(), Timestamp::BEGINNING, 20).await.expect("a pass");
+                let reaped = bench.session.reap(&caller(), Timestamp::BEGINNING, 0, 20).await.expect("a pass");
                 if reaped.leases.is_empty() {
                     return taken;
                 }
@@ -161,7 +161,7 @@ pub(crate) async fn reaper_and_ack_never_both_win(db: &dyn Database) {
     let reaps = tokio::spawn(async move {
         let mut won = Vec::new();
         loop {
-            let pass = upkeep.session.reap(&caller(), Timestamp::BEGINNING, 7).await.expect("a pass");
+            let pass = upkeep.session.reap(&caller(), Timestamp::BEGINNING, 0, 7).await.expect("a pass");
             if pass.leases.is_empty() {
                 return won;
             }

@@ -69,7 +69,7 @@ pub(crate) async fn a_held_job_is_passed_by_reaper_and_give_back(db: &dyn Databa
     assert_eq!(reaped.leases.iter().map(|lease| lease.lease).collect::<Vec<_>>(), claimed[2..]);
     db.release(hold).await;
     // A pass that goes on from its floor still meets what it passed over.
-    let again = bench.session.reap(&caller(), reaped.floor, 10).await.expect("a pass");
+    let again = bench.session.reap(&caller(), reaped.floor, 0, 10).await.expect("a pass");
     assert_eq!(again.leases.iter().map(|lease| lease.lease).collect::<Vec<_>>(), claimed[..1]);
 }
 

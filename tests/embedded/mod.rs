@@ -163,7 +163,7 @@ async fn a_lease_survives_a_restart_and_is_not_reaped_early() {
     let leases = claim(writer.as_mut(), orders, 1).await;
     drop((engine, writer));
     let (_engine, mut writer) = open(&path).await;
-    let reaped = writer.reap(&caller(), Timestamp::BEGINNING, 10).await.expect("a pass");
+    let reaped = writer.reap(&caller(), Timestamp::BEGINNING, 0, 10).await.expect("a pass");
     assert_eq!(reaped.leases, []);
     let acked = writer.ack(&caller(), &leases, LockWait::Full).await.expect("an ack");
     assert_eq!(acked[0].held, leasehold::store::engine::Held::Ok);
@@ -250,7 +250,7 @@ async fn an_empty_pass_writes_nothing() {
     writer.ping(&caller()).await.expect("an answer");
     let unknown = [LeaseRef { job: JobId(7), lease: LeaseId(7) }];
     for _ in 0..10 {
-        writer.reap(&caller(), Timestamp::BEGINNING, 100).await.expect("a pass");
+        writer.reap(&caller(), Timestamp::BEGINNING, 0, 100).await.expect("a pass");
         writer.prune_dead(&caller(), Timestamp::BEGINNING, 100).await.expect("a pass");
         writer.prune_keys(&caller(), Timestamp::BEGINNING, 100).await.expect("a pass");
         writer.ack(&caller(), &unknown, LockWait::Full).await.expect("an ack");

@@ -125,7 +125,7 @@ async fn act(store: &Store) {
 
     store.look(vec![LookSpot { queue: id, floors: [Timestamp::BEGINNING; Priority::LEVELS] }]).await.expect("seen");
     store.adopt_arrivals(0, 100).await.expect("adopted");
-    store.reap(Timestamp::BEGINNING, 100).await.expect("reaped");
+    store.reap(Timestamp::BEGINNING, 0, 100).await.expect("reaped");
     store.prune_dead(Timestamp::BEGINNING, 100).await.expect("pruned");
     store.prune_keys(Timestamp::BEGINNING, 100).await.expect("pruned");
     store.queue(&queue("q")).await.expect("found");

@@ -1,9 +1,17 @@
 //! A database of its own for a test, on the MariaDB server that `./test` started.
 
-use std::{env, fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    env,
+    fs::{self, File},
+    io::{Read as _, Seek as _, SeekFrom},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use leasehold::store::engine::Engine;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, MySqlConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, MySqlConnection, Row as _, mysql::MySqlRow};
 
 use crate::contract::mariadb;
 
@@ -48,13 +56,45 @@ impl Schema {
         format!("db = '{}' and user {sign} '{SERVICE}' and id <> connection_id()", self.name)
     }
 
+    /// The server's log of statements as far as it has come.
+    pub(crate) fn logged(&self) -> u64 {
+        fs::metadata(log()).expect("the server's log is there").len()
+    }
+
+    /// Statements that sessions of brokers which are there now have sent since the log was as long as `since`.
+    pub(crate) async fn sent_since(&self, since: u64) -> usize {
+        let ids = format!("select id from information_schema.processlist where {}", self.sessions_of(false));
+        let rows = self.connect().await.fetch_all(AssertSqlSafe(ids)).await.expect("the server's list of sessions");
+        let sessions: HashSet<String> = rows.iter().map(|row| session_id(row).to_string()).collect();
+        assert!(!sessions.is_empty(), "no broker is connected");
+        let mut file = File::open(log()).expect("the server's log can be read");
+        file.seek(SeekFrom::Start(since)).expect("the log is as long");
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).expect("the server's log can be read");
+        // The time, of one word or two or none, then the session, then what it sent.
+        let is_sent = |line: &&str| {
+            let words: Vec<&str> = line.split_whitespace().take(4).collect();
+            words.windows(2).any(|pair| matches!(pair[1], "Query" | "Execute") && sessions.contains(pair[0]))
+        };
+        String::from_utf8_lossy(&text).lines().filter(is_sent).count()
+    }
+
     /// What the server wrote about deadlocks in this database; a broker that tried again does not show in its answers.
     pub(crate) fn deadlocks(&self) -> Vec<String> {
-        let log = env::var("LEASEHOLD_TEST_MARIADB_LOG").expect("LEASEHOLD_TEST_MARIADB_LOG: run ./test rust");
-        let text = fs::read(Path::new(&log).with_file_name("error.log")).expect("the server's log can be read");
+        let text = fs::read(log().with_file_name("error.log")).expect("the server's log can be read");
         let mine = format!("`{}`.", self.name);
         String::from_utf8_lossy(&text).lines().filter(|line| line.contains(&mine)).map(str::to_owned).collect()
     }
+}
+
+/// Where the server writes every statement.
+fn log() -> PathBuf {
+    env::var_os("LEASEHOLD_TEST_MARIADB_LOG").expect("LEASEHOLD_TEST_MARIADB_LOG: run ./test rust").into()
+}
+
+/// MySQL's numbers have no sign.
+fn session_id(row: &MySqlRow) -> u64 {
+    row.try_get(0).or_else(|_| row.try_get::<i64, _>(0).map(i64::unsigned_abs)).expect("a session's number")
 }
 
 impl Drop for Schema {

@@ -40,7 +40,7 @@ async fn shortest(session: &mut dyn Session, floor: Timestamp) -> Duration {
     let mut shortest = Duration::MAX;
     for _ in 0..20 {
         let began = Instant::now();
-        let reaped = session.reap(&caller(), floor, 1_000).await.expect("a pass");
+        let reaped = session.reap(&caller(), floor, 0, 1_000).await.expect("a pass");
         shortest = shortest.min(began.elapsed());
         assert_eq!(reaped.leases, []);
     }
@@ -65,7 +65,7 @@ async fn an_empty_reaper_pass_stays_cheap_under_a_held_snapshot() {
     db.execute("delete from job").await;
 
     let mut session = db.engine().connect(LaneRole::Any).await.expect("a session");
-    let floor = session.reap(&caller(), Timestamp::BEGINNING, 1_000).await.expect("a pass").floor;
+    let floor = session.reap(&caller(), Timestamp::BEGINNING, 0, 1_000).await.expect("a pass").floor;
     let mut looker = db.options().connect().await.expect("a session");
     let (whole, from_floor) = (pages(&mut looker, "'-infinity'").await, pages(&mut looker, &db.instant(floor)).await);
     assert!(whole > 10 * PAGES, "only {whole} pages: the test makes no dead rows");

@@ -12,7 +12,7 @@ use crate::lanes::{schema::Schema, server::APPLICATION, stage::Sql};
 pub(super) async fn reap(scene: Scene, mut rng: StdRng) {
     let mut floor = Timestamp::BEGINNING;
     while scene.is_open() {
-        match scene.store(&mut rng).reap(floor, 100).await {
+        match scene.store(&mut rng).reap(floor, 0, 100).await {
             Ok(reaped) => {
                 scene.history.reaped(reaped.leases.len());
                 floor = if rng.random_bool(0.02) { Timestamp::BEGINNING } else { reaped.floor };

@@ -21,7 +21,7 @@ section! {
         /// Names of connections told apart, beside the configured callers; the others are `other`.
         names: usize = Whole::new(200, 1, 1_000);
         /// Time between two looks at who holds back the removal of dead rows.
-        horizon_interval: Duration = Span::seconds(10, 1, 3_600);
+        horizon_interval: Duration = Span::seconds(30, 1, 3_600);
         /// Transactions begun since a snapshot from which on its holder is warned of.
         horizon_transactions: u64 = Whole::new(1_000_000, 1_000, 2_000_000_000);
         /// Age of a transaction from which on its holder is warned of.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{
-    session::MysqlSession,
+    session::{MysqlSession, is_one},
     value::{Maybe, column, list, narrow},
 };
 use crate::{
@@ -18,9 +18,14 @@ use crate::{
 #[async_trait]
 impl Attending for MysqlSession {
     async fn attend(&mut self, caller: &Caller, report: &Report) -> Result<Attended, EngineError> {
+        let unknown_before = self.note_replica(caller, report).await?;
+        if says_nothing_new(report) && !self.anything_to_attend(caller, report).await? {
+            return Ok(Attended { unknown_before, to_cancel: Vec::new() });
+        }
         let now = self.begin(caller).await?;
-        let attended = self.write_down(caller, report, now).await;
-        self.end(caller, attended).await
+        let to_cancel = self.write_down(caller, report, now).await;
+        let to_cancel = self.end(caller, to_cancel).await?;
+        Ok(Attended { unknown_before, to_cancel })
     }
 
     async fn leave(&mut self, caller: &Caller, replica: ReplicaId) -> Result<(), EngineError> {
@@ -31,19 +36,37 @@ impl Attending for MysqlSession {
 }
 
 impl MysqlSession {
-    async fn write_down(&mut self, caller: &Caller, report: &Report, now: Timestamp) -> Result<Attended, EngineError> {
-        let replica = i64::from(report.replica.0);
-        let (first, last) = StreamId::all_of(report.replica);
-        let known = self.statement(caller, include_str!("sql/known_replica.sql")).bind(replica);
-        let unknown_before = self.read(known).await?.is_empty();
+    /// A statement of its own, since mostly nothing else has to be written. Whether the replica was unknown.
+    async fn note_replica(&mut self, caller: &Caller, report: &Report) -> Result<bool, EngineError> {
         let attend = self
             .statement(caller, include_str!("sql/attend_replica.sql"))
-            .bind(replica)
+            .bind(i64::from(report.replica.0))
             .bind(report.name.clone())
             .bind(report.version.clone())
-            .bind(now.minus(report.age).0)
-            .bind(now.0);
-        self.change(attend).await?;
+            .bind(micros(report.age));
+        // One row where it is new, two where it was there, as the server counts.
+        Ok(self.change_alone(attend, caller).await? == 1)
+    }
+
+    async fn anything_to_attend(&mut self, caller: &Caller, report: &Report) -> Result<bool, EngineError> {
+        let (first, last) = StreamId::all_of(report.replica);
+        let look = self
+            .statement(caller, include_str!("sql/anything_to_attend.sql"))
+            .bind(i64::from(report.replica.0))
+            .bind(micros(report.absent))
+            .bind(first.to_bits())
+            .bind(last.to_bits());
+        is_one(self.read_alone(look, caller).await?, "anything")
+    }
+
+    async fn write_down(
+        &mut self,
+        caller: &Caller,
+        report: &Report,
+        now: Timestamp,
+    ) -> Result<Vec<JobId>, EngineError> {
+        let replica = i64::from(report.replica.0);
+        let (first, last) = StreamId::all_of(report.replica);
         if report.anew {
             self.forget_all(caller, report.replica).await?;
         }
@@ -63,7 +86,7 @@ impl MysqlSession {
             let take = self.statement(caller, include_str!("sql/take_cancellations.sql")).bind(list(&told)?);
             self.change(take).await?;
         }
-        Ok(Attended { unknown_before, to_cancel: told.into_iter().map(|(_, job)| JobId(job)).collect() })
+        Ok(told.into_iter().map(|(_, job)| JobId(job)).collect())
     }
 
     async fn write_streams(&mut self, caller: &Caller, report: &Report, now: Timestamp) -> Result<(), EngineError> {
@@ -148,6 +171,14 @@ impl MysqlSession {
         let forget = self.statement(caller, include_str!("sql/forget_replica.sql"));
         self.change(forget.bind(i64::from(replica.0))).await.map(drop)
     }
+}
+
+/// Nothing but that the replica is there.
+fn says_nothing_new(report: &Report) -> bool {
+    let Report { anew, streams, closed, demand, unasked, rates, quiet, .. } = report;
+    let of_streams = streams.is_empty() && closed.is_empty();
+    let of_queues = demand.is_empty() && unasked.is_empty() && rates.is_empty() && quiet.is_empty();
+    !anew && of_streams && of_queues
 }
 
 /// Names with a blank before and after each, so that one is found as a whole.

@@ -69,21 +69,29 @@ impl Maintaining for MysqlSession {
         self.adopt(caller, floor, limit).await
     }
 
-    async fn reap(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Reaped, EngineError> {
+    async fn reap(
+        &mut self,
+        caller: &Caller,
+        floor: Timestamp,
+        arrivals: i64,
+        limit: usize,
+    ) -> Result<Reaped, EngineError> {
         // Mostly nothing has expired, and no transaction is needed to see that.
-        let look = self.statement(caller, include_str!("sql/any_expired.sql")).bind(floor.0);
+        let look = self.statement(caller, include_str!("sql/any_expired.sql")).bind(floor.0).bind(arrivals);
         let seen = only(self.read_alone(look, caller).await?)?;
         if column::<i64>(&seen, "read_only")? != 0 {
             // As a transaction would have failed.
             return Err(EngineError::Unavailable("the database is read-only".into()));
         }
+        let arrived = column::<Option<i64>>(&seen, "arrived")?.is_some();
         if column::<Option<i64>>(&seen, "found")?.is_none() {
             let floor = Walk::new(floor, limit).next(moment(&seen, "now")?.minus(UNSEEN));
-            return Ok(Reaped { leases: Vec::new(), readied: Vec::new(), floor });
+            return Ok(Reaped { leases: Vec::new(), readied: Vec::new(), floor, arrived });
         }
         let now = self.begin(caller).await?;
         let reaped = self.reap_expired(caller, floor, limit, now).await;
-        self.end(caller, reaped).await
+        let reaped = self.end(caller, reaped).await?;
+        Ok(Reaped { arrived, ..reaped })
     }
 
     async fn prune_dead(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Pruned, EngineError> {
@@ -169,7 +177,12 @@ impl MysqlSession {
         self.remove(caller, &going).await?;
         let readied = self.advance(caller, freed).await?;
         let readied: BTreeSet<QueueId> = readied.into_iter().map(|(queue, _)| queue).collect();
-        Ok(Reaped { leases, readied: readied.into_iter().collect(), floor: walk.next(now.minus(UNSEEN)) })
+        Ok(Reaped {
+            leases,
+            readied: readied.into_iter().collect(),
+            floor: walk.next(now.minus(UNSEEN)),
+            arrived: false,
+        })
     }
 
     async fn prune_jobs(

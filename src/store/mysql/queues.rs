@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use sqlx::mysql::MySqlRow;
 
 use super::{
+    literal::filled,
     session::{MysqlSession, Statement, only},
     value::{column, count, list, name, narrow},
 };
@@ -17,6 +18,9 @@ use crate::{
         hex::hex,
     },
 };
+
+/// Queues that one statement counts: each is some thirty walks.
+const COUNTED_AT_ONCE: usize = 32;
 
 #[async_trait]
 impl Governing for MysqlSession {
@@ -65,11 +69,21 @@ impl Governing for MysqlSession {
         self.end(caller, changed).await
     }
 
-    /// One statement for each queue: each count is of one moment.
+    /// One statement for some queues: each count is of one moment.
     async fn count_jobs(&mut self, caller: &Caller, spots: &[CountSpot]) -> Result<Vec<QueueCounts>, EngineError> {
+        let now = self.now(caller).await?;
         let mut counts = Vec::with_capacity(spots.len());
-        for spot in spots {
-            counts.push(self.count_one(caller, spot).await?);
+        for some in spots.chunks(COUNTED_AT_ONCE) {
+            let texts = some.iter().enumerate().map(|(n, spot)| count_text(n, spot, now));
+            let texts: Vec<String> = texts.collect::<Result<_, _>>()?;
+            let mut rows = self.run_alone(caller, &texts.join("\nunion all\n")).await?;
+            rows.sort_by_key(|row| column::<i64>(row, "n").unwrap_or(i64::MAX));
+            if rows.len() != some.len() {
+                return Err(EngineError::Bug(format!("{} counts of {} queues", rows.len(), some.len())));
+            }
+            for row in &rows {
+                counts.push(counts_in(row, now)?);
+            }
         }
         Ok(counts)
     }
@@ -130,36 +144,6 @@ impl MysqlSession {
         }
         let read = self.statement(caller, include_str!("sql/read_queue.sql")).bind(queue.0);
         queue_row(&only(self.read(read).await?)?).map(Some)
-    }
-
-    async fn count_one(&mut self, caller: &Caller, spot: &CountSpot) -> Result<QueueCounts, EngineError> {
-        let most = i64::try_from(Count::BOUND + 1).unwrap_or(i64::MAX);
-        let now = self.now(caller).await?;
-        let floors = || spot.floors.iter().rev();
-        let mut look = self.statement(caller, include_str!("sql/count_jobs.sql"));
-        for floor in floors() {
-            look = look.bind(spot.queue.0).bind(floor.0).bind(now.0).bind(most);
-        }
-        for floor in floors() {
-            look = look.bind(spot.queue.0).bind(floor.0).bind(now.0);
-        }
-        for _ in floors() {
-            look = look.bind(spot.queue.0).bind(now.0).bind(most);
-        }
-        look = look.bind(spot.queue.0).bind(most);
-        look = look.bind(spot.queue.0).bind(spot.lease_floor.0).bind(most);
-        look = look.bind(spot.queue.0).bind(most);
-        let row = only(self.read_alone(look, caller).await?)?;
-        let of = |name| Ok::<_, EngineError>(Count::of(narrow(&row, name)?));
-        let oldest = column::<Option<i64>>(&row, "oldest")?.map(Timestamp);
-        Ok(QueueCounts {
-            ready: of("ready")?,
-            scheduled: of("scheduled")?,
-            blocked: of("blocked")?,
-            leased: of("leased")?,
-            dead: of("dead")?,
-            oldest_ready: oldest.map(|oldest| (oldest, now.since(oldest))),
-        })
     }
 
     /// Within a transaction that holds the lock on queues.
@@ -243,5 +227,32 @@ fn queue_row(row: &MySqlRow) -> Result<QueueRow, EngineError> {
             time_to_live: span("time_to_live")?,
             acked_retention: span("acked_retention")?,
         },
+    })
+}
+
+/// The count of a queue, the `n`th of a statement.
+fn count_text(n: usize, spot: &CountSpot, now: Timestamp) -> Result<String, EngineError> {
+    let most = (Count::BOUND + 1).to_string();
+    let (n, queue, now, lease_floor) =
+        (n.to_string(), spot.queue.0.to_string(), now.0.to_string(), spot.lease_floor.0.to_string());
+    let floors: Vec<String> = spot.floors.iter().rev().map(|floor| floor.0.to_string()).collect();
+    let mut values: Vec<&str> = vec![&n];
+    values.extend(floors.iter().flat_map(|floor| [queue.as_str(), floor, &now, &most]));
+    values.extend(floors.iter().flat_map(|floor| [queue.as_str(), floor, &now]));
+    values.extend(floors.iter().flat_map(|_| [queue.as_str(), &now, &most]));
+    values.extend([queue.as_str(), &most, &queue, &lease_floor, &most, &queue, &most]);
+    filled(include_str!("sql/count_jobs.sql"), &values)
+}
+
+fn counts_in(row: &MySqlRow, now: Timestamp) -> Result<QueueCounts, EngineError> {
+    let of = |name| Ok::<_, EngineError>(Count::of(narrow(row, name)?));
+    let oldest = column::<Option<i64>>(row, "oldest")?.map(Timestamp);
+    Ok(QueueCounts {
+        ready: of("ready")?,
+        scheduled: of("scheduled")?,
+        blocked: of("blocked")?,
+        leased: of("leased")?,
+        dead: of("dead")?,
+        oldest_ready: oldest.map(|oldest| (oldest, now.since(oldest))),
     })
 }

@@ -104,6 +104,13 @@ impl MysqlSession {
         done.map(|done| done.rows_affected()).map_err(|error| classify(&error, Step::Statement))
     }
 
+    /// The same of one that is an act by itself.
+    pub(super) async fn change_alone(&mut self, statement: Statement, caller: &Caller) -> Result<u64, EngineError> {
+        self.make_room(caller).await?;
+        let done = statement.execute(&mut self.connection).await;
+        done.map(|done| done.rows_affected()).map_err(|error| classify(&error, Step::Commit))
+    }
+
     /// Runs texts without values that change rows in an open transaction, one trip for all; how many rows all of them changed.
     pub(super) async fn change_all(&mut self, caller: &Caller, texts: &[&str]) -> Result<u64, EngineError> {
         let tagged: Vec<Arc<str>> = texts.iter().map(|text| self.shared.comments.once(caller, text)).collect();
@@ -161,6 +168,12 @@ impl MysqlSession {
     ) -> Result<Vec<MySqlRow>, EngineError> {
         self.make_room(caller).await?;
         statement.fetch_all(&mut self.connection).await.map_err(|error| classify(&error, Step::First))
+    }
+
+    /// The same of a text without values.
+    pub(super) async fn run_alone(&mut self, caller: &Caller, text: &str) -> Result<Vec<MySqlRow>, EngineError> {
+        self.make_room(caller).await?;
+        self.run(caller, &[text], Step::First).await
     }
 
     /// What time it is.

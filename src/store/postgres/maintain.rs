@@ -39,8 +39,14 @@ impl Maintaining for PgSession {
         })
     }
 
-    async fn reap(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Reaped, EngineError> {
-        let row = self.row(caller, REAP, walk(floor, limit, "reap")?).await?;
+    async fn reap(
+        &mut self,
+        caller: &Caller,
+        floor: Timestamp,
+        arrivals: i64,
+        limit: usize,
+    ) -> Result<Reaped, EngineError> {
+        let row = self.row(caller, REAP, walk(floor, limit, "reap")?.with(arrivals)).await?;
         let jobs: Vec<i64> = get(&row, "reap", "jobs")?;
         let leases: Vec<Uuid> = one_each(get(&row, "reap", "leases")?, jobs.len(), "reap", "leases")?;
         let queues: Vec<i32> = one_each(get(&row, "reap", "queues")?, jobs.len(), "reap", "queues")?;
@@ -57,6 +63,7 @@ impl Maintaining for PgSession {
                 .collect(),
             readied: readied.into_iter().map(QueueId).collect(),
             floor: get::<Moment>(&row, "reap", "next_floor")?.0,
+            arrived: get(&row, "reap", "arrived")?,
         })
     }
 

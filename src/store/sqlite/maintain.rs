@@ -28,7 +28,13 @@ impl Maintaining for SqliteSession {
         Ok(Adopted { floor, ..Adopted::default() }) // no service writes to this file
     }
 
-    async fn reap(&mut self, caller: &Caller, floor: Timestamp, limit: usize) -> Result<Reaped, EngineError> {
+    async fn reap(
+        &mut self,
+        caller: &Caller,
+        floor: Timestamp,
+        _arrivals: i64,
+        limit: usize,
+    ) -> Result<Reaped, EngineError> {
         let now = self.begin(caller).await?;
         let reaped = self.reap_expired(caller, floor, limit, now).await;
         let reaped = self.end(caller, now, reaped).await?;
@@ -111,7 +117,7 @@ impl SqliteSession {
         let mut readied: Vec<QueueId> =
             self.advance(caller, &freed, now).await?.into_iter().map(|(queue, _)| queue).collect();
         readied.dedup(); // in the order of queues already
-        Ok(Reaped { leases, readied, floor: next_floor(&rows, "lease_until", limit, now)? })
+        Ok(Reaped { leases, readied, floor: next_floor(&rows, "lease_until", limit, now)?, arrived: false })
     }
 
     async fn bury_old(

@@ -1,7 +1,7 @@
--- For each tier: ? queue, ? floor, ? now, ? how many. Again for each tier: ? queue, ? floor, ? now. For each tier: ? queue,
+-- ? place. For each tier: ? queue, ? floor, ? now, ? how many. Again for each tier: ? queue, ? floor, ? now. For each tier: ? queue,
 -- ? now, ? how many. ? queue, ? how many. ? queue, ? floor of leases, ? how many. ? queue, ? how many.
 -- What is in a queue, one tier after the other, since no walk over several begins at a floor.
-select
+select ? as n,
     (
         select count(*) from (
             (

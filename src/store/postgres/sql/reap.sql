@@ -1,2 +1,4 @@
--- Takes leases away that ended after $1, $2 at most. See leasehold.reap_leases.
-select r.jobs, r.leases, r.queues, r.deads, r.readied, r.next_floor from leasehold.reap_leases($1::timestamptz, $2::int) r
+-- Takes leases away that ended after $1, $2 at most. See leasehold.reap_leases. Also looks whether anything arrived from $3 on.
+select r.jobs, r.leases, r.queues, r.deads, r.readied, r.next_floor,
+    exists (select from leasehold.arrival a where a.xact >= $3::bigint) as arrived
+from leasehold.reap_leases($1::timestamptz, $2::int) r

@@ -1,2 +1,0 @@
--- ? replica
-select p.id from leasehold_replica p where p.id = ?
