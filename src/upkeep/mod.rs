@@ -127,7 +127,7 @@ trait Pass: Send + 'static {
 
     /// Ends when its next step is wanted before its interval is over.
     async fn called(&mut self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Forgets its floor: the next step walks from the beginning.

@@ -24,7 +24,11 @@ impl Linking for MysqlSession {
     }
 
     async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError> {
-        self.run(caller, &[include_str!("sql/ping.sql")], Step::First).await.map(drop)
+        let rows = self.run(caller, &[include_str!("sql/ping.sql")], Step::First).await?;
+        if column::<i64>(&only(rows)?, "read_only")? != 0 {
+            return Err(EngineError::Unavailable("the database is read-only".into()));
+        }
+        Ok(())
     }
 
     async fn notify(&mut self, _caller: &Caller, _wakes: &[Wake]) -> Result<(), EngineError> {

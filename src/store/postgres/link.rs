@@ -33,7 +33,11 @@ impl Linking for PgSession {
     }
 
     async fn ping(&mut self, caller: &Caller) -> Result<(), EngineError> {
-        self.row(caller, PING, Args::new()).await.map(drop)
+        let row = self.row(caller, PING, Args::new()).await?;
+        if get(&row, "ping", "read_only")? {
+            return Err(EngineError::Unavailable("the database is read-only".into()));
+        }
+        Ok(())
     }
 
     async fn notify(&mut self, caller: &Caller, wakes: &[Wake]) -> Result<(), EngineError> {

@@ -47,6 +47,9 @@ impl Maintaining for PgSession {
         limit: usize,
     ) -> Result<Reaped, EngineError> {
         let row = self.row(caller, REAP, walk(floor, limit, "reap")?.with(arrivals)).await?;
+        if get(&row, "reap", "read_only")? {
+            return Err(EngineError::Unavailable("the database is read-only".into()));
+        }
         let jobs: Vec<i64> = get(&row, "reap", "jobs")?;
         let leases: Vec<Uuid> = one_each(get(&row, "reap", "leases")?, jobs.len(), "reap", "leases")?;
         let queues: Vec<i32> = one_each(get(&row, "reap", "queues")?, jobs.len(), "reap", "queues")?;

@@ -1,1 +1,2 @@
-select 1
+-- Answers, and says whether the server may be written to: one that was demoted still answers.
+select current_setting('transaction_read_only')::boolean as read_only
