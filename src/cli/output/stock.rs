@@ -183,7 +183,11 @@ fn state(state: ReservationState) -> &'static str {
 pub(in crate::cli) fn shadow_text(report: &ShadowReport) -> String {
     let here =
         some(&report.reason).map_or_else(|| "could be held".to_owned(), |reason| format!("was not held ({reason})"));
-    let verdict = if report.differs { "the shadow differs" } else { "the shadow agrees" };
+    let verdict = match report.reason.as_str() {
+        "DISABLED" => "the shadow is not compared",
+        _ if report.differs => "the shadow differs",
+        _ => "the shadow agrees",
+    };
     let mut text = format!("{verdict}: here it {here}");
     for line in &report.lines {
         text.push_str("\n  - ");
