@@ -57,7 +57,7 @@ impl Schema {
     }
 
     /// The server's log of statements as far as it has come.
-    pub(crate) fn logged(&self) -> u64 {
+    pub(crate) fn logged() -> u64 {
         fs::metadata(log()).expect("the server's log is there").len()
     }
 
