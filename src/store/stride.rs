@@ -11,8 +11,8 @@ use super::Store;
 const FEWEST: usize = 100;
 /// No rest is longer, whatever made the step before it long.
 const LONGEST_REST: Duration = Duration::from_secs(1);
-/// Work that goes on for so long without an end may take twice its share, after twice as long four times, and so on.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Work that goes on for so many milliseconds without an end may take twice its share, after twice as long four times, and so on.
+const PATIENCE: u32 = 30_000;
 
 /// What paced work may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +35,7 @@ pub struct Stride {
     pace: Pace,
     at_most: usize,
     rows: usize,
+    patience_ms: u32,
     /// Since when each step has had more to do after it.
     busy_since: Option<Instant>,
 }
@@ -42,7 +43,14 @@ pub struct Stride {
 impl Stride {
     /// Of steps of at most `at_most` rows.
     pub fn new(pace: Pace, at_most: usize) -> Self {
-        Self { pace, at_most, rows: FEWEST.min(at_most), busy_since: None }
+        Self { pace, at_most, rows: FEWEST.min(at_most), patience_ms: PATIENCE, busy_since: None }
+    }
+
+    /// The same of work that somebody waits for: after so long it rests no more.
+    #[must_use]
+    pub fn at_latest_after(self, patience: Duration) -> Self {
+        let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+        Self { patience_ms, pace: Pace { share: self.pace.share.max(0.5), ..self.pace }, ..self }
     }
 
     /// Rows of the next step at most.
@@ -75,7 +83,8 @@ impl Stride {
     }
 
     fn share_after(&self, busy: Duration) -> f64 {
-        let doublings = i32::try_from(busy.as_secs() / PATIENCE.as_secs()).unwrap_or(i32::MAX).min(30);
+        let doublings = busy.as_millis() / u128::from(self.patience_ms.max(1));
+        let doublings = i32::try_from(doublings).unwrap_or(i32::MAX).min(30);
         (self.pace.share * 2.0_f64.powi(doublings)).clamp(0.001, 1.0)
     }
 }
@@ -142,6 +151,15 @@ mod tests {
         assert_eq!(stride.stepped(3, began, after(10), false), Duration::ZERO);
         let mut whole = Stride::new(Pace { share: 1.0, ..PACE }, 1_000);
         assert_eq!(whole.stepped(100, began, after(10), true), Duration::ZERO);
+    }
+
+    #[test]
+    fn work_that_somebody_waits_for_soon_rests_no_more() {
+        let second = Duration::from_secs(1);
+        let (mut stride, began) = (Stride::new(PACE, 1_000).at_latest_after(second), Instant::now());
+        let ms = Duration::from_millis;
+        assert_eq!(stride.stepped(100, began, began + ms(10), true), ms(10));
+        assert_eq!(stride.stepped(100, began + ms(1_000), began + ms(1_010), true), Duration::ZERO);
     }
 
     #[test]

@@ -111,6 +111,8 @@ impl Default for UpkeepOptions {
 
 /// Passes run at least this often, however long one takes and however often it failed.
 const SLOWEST: Duration = Duration::from_secs(10);
+/// After a first failure a pass that jobs wait for comes again no later.
+const RETRY: Duration = Duration::from_secs(1);
 /// A pass that finds nothing takes at most this part of the time.
 const SHARE: u32 = 20;
 
@@ -123,6 +125,11 @@ trait Pass: Send + 'static {
     /// Whether its first step comes at once, and not after its interval.
     fn begins_at_once(&self) -> bool {
         false
+    }
+
+    /// Where jobs wait for it: how long it may take its time over them.
+    fn is_waited_for(&self) -> Option<Duration> {
+        None
     }
 
     /// Ends when its next step is wanted before its interval is over.
@@ -199,7 +206,7 @@ impl Upkeep {
         let sight = Arc::new(Sight::default());
         upkeep.run(Reaper::new(store.clone(), dispatch.clone(), sight.clone()), reaper, &options);
         if store.is_shared() {
-            let arrivals = arrivals_interval(&options);
+            let arrivals = arrivals::interval(&options);
             upkeep.run(Arrivals::new(store.clone(), dispatch.clone(), sight), arrivals, &options);
         }
         upkeep.run(Expiry::new(store.clone(), dispatch.clone()), options.expiry_interval, &options);
@@ -281,7 +288,8 @@ async fn keep_up(
 ) {
     let mut full_walk_at = Instant::now() + options.full_walk_interval;
     let mut failures = 0_u32;
-    let mut stride = Stride::new(options.pace, options.step);
+    let stride = Stride::new(options.pace, options.step);
+    let mut stride = pass.is_waited_for().map_or(stride.clone(), |patience| stride.at_latest_after(patience));
     let mut pause = if pass.begins_at_once() { Duration::ZERO } else { interval };
     // Between the steps of work that goes on, and after a failure.
     let mut rests = false;
@@ -308,7 +316,8 @@ async fn keep_up(
         let took = ended.saturating_duration_since(began);
         counters.count(&result, took);
         let rest = result.as_ref().map_or(Duration::ZERO, |step| stride.stepped(step.rows, began, ended, step.more));
-        pause = pause_after(&result, took, rest, (interval, failures));
+        let retry = if result.is_err() && pass.is_waited_for().is_some() { interval.min(RETRY) } else { interval };
+        pause = pause_after(&result, took, rest, (retry, failures));
         rests = !result.as_ref().is_ok_and(|step| !step.more);
         match result {
             Ok(done) => {
@@ -330,11 +339,8 @@ async fn keep_up(
     }
 }
 
-/// Where the reaper looks as often, it calls the pass over the arrivals whenever there are any.
-fn arrivals_interval(options: &UpkeepOptions) -> Duration {
-    let seen_by_reaper = options.reaper_interval <= options.arrivals_interval;
-    if seen_by_reaper { options.arrivals_interval.max(SLOWEST) } else { options.arrivals_interval }
-}
+/// How long a pass that jobs wait for rests between its steps at all.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long to wait after a step that `took` so long: a `rest` where there is more to do; `failures` is how many failed in a row
 /// before it.
@@ -369,16 +375,6 @@ mod tests {
     fn a_full_step_is_followed_after_a_rest_and_not_an_interval() {
         assert_eq!(after(&Ok(Step::of(1_000, 1_000)), 500, 0), REST);
         assert_eq!(after(&Ok(Step::of(999, 1_000)), 500, 0), INTERVAL);
-    }
-
-    #[test]
-    fn arrivals_are_looked_for_apart_where_the_reaper_looks_less_often() {
-        let every = |reaper, arrivals| {
-            let [reaper_interval, arrivals_interval] = [reaper, arrivals].map(Duration::from_secs);
-            super::arrivals_interval(&UpkeepOptions { reaper_interval, arrivals_interval, ..UpkeepOptions::default() })
-                .as_secs()
-        };
-        assert_eq!([every(1, 1), every(2, 1), every(1, 2), every(1, 60)], [10, 1, 10, 60]);
     }
 
     #[test]

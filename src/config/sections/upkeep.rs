@@ -12,7 +12,7 @@ section! {
     UpkeepSection as "upkeep" {
         /// How often expired leases are taken away.
         reaper_interval: Duration = Span::millis(1_000, 100, 60_000);
-        /// How often jobs that services enqueued by SQL are adopted.
+        /// How late jobs that services enqueued by SQL are adopted at most; where the reaper looks as often, with it.
         arrivals_interval: Duration = Span::millis(1_000, 100, 60_000);
         /// How often jobs past their queue's time to live are made dead.
         expiry_interval: Duration = Span::millis(2_000, 100, 60_000);
