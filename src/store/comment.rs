@@ -55,25 +55,36 @@ impl Comments {
         self.text_at(caller, statement, Instant::now())
     }
 
-    /// The same for a text that runs seldom, which is not kept.
+    /// The same for a text that is not kept, since it has values in it or runs seldom.
     pub fn once(&self, caller: &Caller, statement: &str) -> Arc<str> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = self.admit(&mut callers, caller, Instant::now());
+        let (shown, _) = self.seat(&mut callers, caller, Instant::now());
         self.tagged(&shown, statement)
     }
 
     fn text_at(&self, caller: &Caller, statement: &'static str, now: Instant) -> Arc<str> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (shown, texts) = self.seat(&mut callers, caller, now);
+        let address = (statement.as_ptr().addr(), statement.len());
+        texts.interned.entry(address).or_insert_with(|| self.tagged(&shown, statement)).clone()
+    }
+
+    /// Under which name `caller` runs, which has a place from now on, and what is kept under it.
+    fn seat<'c>(
+        &self,
+        callers: &'c mut HashMap<Caller, Texts>,
+        caller: &Caller,
+        now: Instant,
+    ) -> (Caller, &'c mut Texts) {
         let shown =
-            if cfg!(leasehold_without_attribution) { Caller::other() } else { self.admit(&mut callers, caller, now) };
-        let entry = callers.entry(shown.clone()).or_insert_with(|| Texts {
+            if cfg!(leasehold_without_attribution) { Caller::other() } else { self.admit(callers, caller, now) };
+        let texts = callers.entry(shown.clone()).or_insert_with(|| Texts {
             guest: !self.has_a_place(&shown),
             used: now,
             interned: HashMap::new(),
         });
-        entry.used = now;
-        let address = (statement.as_ptr().addr(), statement.len());
-        entry.interned.entry(address).or_insert_with(|| self.tagged(&shown, statement)).clone()
+        texts.used = now;
+        (shown, texts)
     }
 
     /// Under which name `caller` runs: its own, or `other` where all places are in use.
@@ -142,6 +153,16 @@ pub(super) fn renamed(statement: &str, name: &str, as_name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn callers_of_texts_that_are_not_kept_take_places_as_well() {
+        let comments = Comments::new(2, []);
+        let name = |text| Caller::parse(text).expect("a name");
+        for known in ["a", "b"] {
+            assert!(comments.once(&name(known), "select 1").contains(known));
+        }
+        assert!(comments.once(&name("c"), "select 1").contains("conn_tag:other"), "two places, and both are taken");
+    }
 
     const STATEMENT: &str = "-- $1: nothing\n-- Promises nothing.\nselect 1 -- kept\n";
 

@@ -111,10 +111,13 @@ impl Store {
             }
             return Ok(counts);
         };
+        let asked = Instant::now();
         let Ok(mut turn) = timeout_at(call.deadline.into(), view.counted.lock()).await else {
             return Err(self.not_in_time(call));
         };
-        if let Some(counted) = turn.as_ref().filter(|counted| counted.holds(Instant::now(), age)) {
+        // What was begun to be counted while this waited is as new as its own count would be, however long it took.
+        let shown = |counted: &&Counted| counted.at >= asked || counted.holds(Instant::now(), age);
+        if let Some(counted) = turn.as_ref().filter(shown) {
             return Ok(counted.counts.clone());
         }
         let at = Instant::now();

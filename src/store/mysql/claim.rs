@@ -134,8 +134,10 @@ impl MysqlSession {
         let (rows, expected) = (rows.rows, grants.len() as u64);
         if [left.changed, leased.changed, rows.len() as u64] != [expected; 3] {
             return Err(EngineError::Bug(format!(
-                "{expected} jobs claimed, {} left, {} leased",
-                left.changed, leased.changed
+                "{expected} jobs claimed, {} left, {} leased, {} read",
+                left.changed,
+                leased.changed,
+                rows.len()
             )));
         }
         let grants: HashMap<i64, Grant> = grants.into_iter().map(|grant| (grant.job, grant)).collect();
