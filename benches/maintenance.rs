@@ -1,5 +1,6 @@
 //! What purging, pruning and reaping of very many rows do to the time from an Enqueue to the job's arrival on a stream, and
-//! what operators' counting does.
+//! what operators' counting does. Each is compared with the same tables a moment before, while its rows lie still: what so many
+//! new rows cost the database by themselves is no work of ours.
 
 #![allow(clippy::print_stdout, reason = "a measurement's table is its purpose")]
 
@@ -33,6 +34,8 @@ const BEAT: Duration = Duration::from_millis(5);
 /// Views of all queues with their counts, so often each.
 const VIEWERS: usize = 10;
 const VIEW: Duration = Duration::from_secs(2);
+/// Within this long, rows are stored and their tables vacuumed.
+const FILLED_WITHIN: Duration = Duration::from_secs(30);
 /// Queues that the views show.
 const QUEUES: usize = 20;
 
@@ -49,7 +52,8 @@ type Work = (&'static str, &'static str);
 fn main() -> ExitCode {
     let rows = ("rows", "300000", "Rows of each kind");
     let rounds = ("rounds", "3", "Rounds, of which medians are shown");
-    let seconds = ("seconds", "20", "Seconds of each case that has no end of its own");
+    let seconds =
+        ("seconds", "20", "Seconds of each case that has no end of its own, and before each while its rows lie still");
     let about = "Takes the latency of Lease beside purge, retention, reaping and counting";
     let options = Options::parse(about, &[rows, rounds, seconds]);
     options.run(measure(&options))
@@ -104,34 +108,52 @@ async fn take_round(
 ) -> Outcome<Vec<Case>> {
     let mut cases = Vec::new();
     empty(postgres).await?;
-    let beats = Beats::start(broker, postgres).await?;
-    tokio::time::sleep(watched).await;
-    cases.push(beats.end(NOTHING).await?);
+    let alone = still(postgres, broker, watched).await?;
+    cases.push(Case { alone: alone.p99(), ..alone });
 
     fill(postgres, &ready(rows)).await?;
+    let alone = still(postgres, broker, watched).await?;
     let beats = Beats::start(broker, postgres).await?;
     purge(admin).await?;
-    cases.push(beats.end(PURGE).await?);
+    cases.push(Case { alone: alone.p99(), ..beats.end(PURGE).await? });
 
-    for (work, pass, text) in [(RETENTION, "dead jobs", dead(rows)), (REAPING, "reaper", leased(rows))] {
+    // What the passes are to take is theirs only once it has lain still for as long as that is watched.
+    let due = watched + FILLED_WITHIN;
+    for (work, pass, text) in [(RETENTION, "dead jobs", dead(rows, due)), (REAPING, "reaper", leased(rows, due))] {
         empty(postgres).await?;
         let before = broker.upkeep_rows(pass).await?;
         fill(postgres, &text).await?;
+        let alone = still(postgres, broker, watched).await?;
+        let early = broker.upkeep_rows(pass).await? - before;
+        if early > 0 {
+            return Err(format!("filling took so long that {early} rows were due while they were to lie still").into());
+        }
+        while broker.upkeep_rows(pass).await? == before {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         let beats = Beats::start(broker, postgres).await?;
         while broker.upkeep_rows(pass).await? < before + rows {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        cases.push(beats.end(work).await?);
+        cases.push(Case { alone: alone.p99(), ..beats.end(work).await? });
     }
 
     empty(postgres).await?;
     for text in [ready(50_000.min(rows)), kept(rows)] {
         fill(postgres, &text).await?;
     }
+    let alone = still(postgres, broker, watched).await?;
     let beats = Beats::start(broker, postgres).await?;
     view(broker, watched).await?;
-    cases.push(beats.end(VIEWS).await?);
+    cases.push(Case { alone: alone.p99(), ..beats.end(VIEWS).await? });
     Ok(cases)
+}
+
+/// Beside nothing, with the tables as they are.
+async fn still(postgres: &Postgres, broker: &Broker, watched: Duration) -> Outcome<Case> {
+    let beats = Beats::start(broker, postgres).await?;
+    tokio::time::sleep(watched).await;
+    beats.end(NOTHING).await
 }
 
 /// What was taken beside one work in one round.
@@ -140,6 +162,14 @@ struct Case {
     beats: Vec<f64>,
     took: Duration,
     statements: Statements,
+    /// The 99th percentile just before, beside nothing.
+    alone: f64,
+}
+
+impl Case {
+    fn p99(&self) -> f64 {
+        quantile(&self.beats, 0.99)
+    }
 }
 
 /// Statements of one caller as the database saw them.
@@ -150,7 +180,7 @@ struct Statements {
     longest_ms: f64,
 }
 
-/// Medians over the rounds. Each round is compared with its own beside nothing: a disk is slower at some times than at others.
+/// Medians over the rounds. Each is compared with what was just before it: a disk is slower at some times than at others.
 fn show(cases: &[Case]) {
     let mut table = Table::new([
         "beside",
@@ -158,7 +188,8 @@ fn show(cases: &[Case]) {
         "jobs",
         "median ms",
         "p99 ms",
-        "p99 to alone",
+        "p99 just before",
+        "ratio",
         "worst ms",
         "its statements",
         "mean ms",
@@ -168,8 +199,6 @@ fn show(cases: &[Case]) {
         let of = |work: Work| cases.iter().filter(move |case| case.work == work);
         let over = |value: &dyn Fn(&Case) -> f64| median(&of(work).map(value).collect::<Vec<_>>());
         let part = |part: f64| move |case: &Case| quantile(&case.beats, part);
-        let p99 = |case: &Case| quantile(&case.beats, 0.99);
-        let ratios: Vec<f64> = of(work).zip(of(NOTHING)).map(|(case, alone)| p99(case) / p99(alone)).collect();
         let has_any = work != NOTHING;
         let own = |text: String| if has_any { text } else { "–".to_owned() };
         table.row([
@@ -177,8 +206,9 @@ fn show(cases: &[Case]) {
             format!("{:.0}", over(&|case| case.took.as_secs_f64())),
             of(work).map(|case| case.beats.len()).sum::<usize>().to_string(),
             format!("{:.2}", over(&part(0.5))),
-            format!("{:.2}", over(&p99)),
-            own(format!("{:.2}", median(&ratios))),
+            format!("{:.2}", over(&Case::p99)),
+            own(format!("{:.2}", over(&|case| case.alone))),
+            own(format!("{:.2}", over(&|case| case.p99() / case.alone))),
             format!("{:.0}", over(&part(1.0))),
             own(format!("{:.0}", over(&|case| f64_of(case.statements.count.unsigned_abs())))),
             own(format!("{:.2}", over(&|case| case.statements.mean_ms))),
@@ -247,8 +277,9 @@ impl<'a> Beats<'a> {
         .bind(work.1)
         .fetch_one(&mut session)
         .await?;
-        println!("  beside {}: p99 {:.1} ms of {} jobs", work.0, quantile(&beats, 0.99), beats.len());
-        Ok(Case { work, beats, took, statements: Statements { count, mean_ms, longest_ms } })
+        let case = Case { work, beats, took, statements: Statements { count, mean_ms, longest_ms }, alone: 0.0 };
+        println!("  beside {}: p99 {:.2} ms of {} jobs", work.0, case.p99(), case.beats.len());
+        Ok(case)
     }
 }
 
@@ -285,7 +316,9 @@ async fn view(broker: &Broker, watched: Duration) -> Outcome<()> {
 async fn fill(postgres: &Postgres, text: &str) -> Outcome<()> {
     let mut session = postgres.connect(DATABASE).await?;
     session.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(text.to_owned()))).await?;
-    session.execute("vacuum analyze leasehold.job; ").await?;
+    for table in ["job", "dead_job"] {
+        session.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(format!("vacuum analyze leasehold.{table}")))).await?;
+    }
     Ok(())
 }
 
@@ -314,14 +347,15 @@ fn ready(rows: u64) -> String {
 }
 
 /// Their leases end in the future when they are made: passes do not look again at what lies before their last look.
-fn leased(rows: u64) -> String {
+fn leased(rows: u64, due: Duration) -> String {
     format!(
         "insert into leasehold.job (enqueued_at, available_at, ready_at, queue_id, max_attempts, priority, attempt,
             lease_number, lease_id, lease_until, lease_duration, payload)
-         select now(), now(), now(), {}, 9, 4, 1, 1, gen_random_uuid(), clock_timestamp() + interval '5 seconds', 1,
+         select now(), now(), now(), {}, 9, 4, 1, 1, gen_random_uuid(), clock_timestamp() + interval '{} seconds', 1,
             repeat('x', 100)::bytea
          from generate_series(1, {rows})",
-        of_queue("q1")
+        of_queue("q1"),
+        due.as_secs()
     )
 }
 
@@ -336,8 +370,8 @@ fn dead_until(rows: u64, expires: &str) -> String {
     )
 }
 
-fn dead(rows: u64) -> String {
-    dead_until(rows, "clock_timestamp() + interval '5 seconds'")
+fn dead(rows: u64, due: Duration) -> String {
+    dead_until(rows, &format!("clock_timestamp() + interval '{} seconds'", due.as_secs()))
 }
 
 /// Dead jobs that stay.
