@@ -13,6 +13,9 @@ const FEWEST: usize = 100;
 const LONGEST_REST: Duration = Duration::from_secs(1);
 /// Work that goes on for so many milliseconds without an end may take twice its share, after twice as long four times, and so on.
 const PATIENCE: u32 = 30_000;
+/// A step of such work may take twice as long as well, and so on, up to so many doublings: where a commit alone takes longer than a
+/// step should, steps would stay at the fewest rows for ever.
+const LONGER: u32 = 5;
 
 /// What paced work may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,32 +64,38 @@ impl Stride {
     /// A step from `began` to `ended` did `rows` rows. How long to rest where there is `more` to do; without more to do, zero.
     pub fn stepped(&mut self, rows: usize, began: Instant, ended: Instant, more: bool) -> Duration {
         let took = ended.saturating_duration_since(began);
-        self.adapt(rows, took, more);
+        let since = *self.busy_since.get_or_insert(began);
+        let busy = ended.saturating_duration_since(since);
+        self.adapt(rows, took, busy, more);
         if !more {
             self.busy_since = None;
             return Duration::ZERO;
         }
-        let since = *self.busy_since.get_or_insert(began);
-        let share = self.share_after(ended.saturating_duration_since(since));
+        let share = self.share_after(busy);
         took.mul_f64(1.0 / share - 1.0).min(LONGEST_REST)
     }
 
     /// Towards as many rows as fit into a step, by half or double at most: one slow commit says little.
-    fn adapt(&mut self, rows: usize, took: Duration, more: bool) {
+    fn adapt(&mut self, rows: usize, took: Duration, busy: Duration, more: bool) {
         if rows == 0 {
             return;
         }
-        let fitting = as_much(rows, self.pace.step.as_secs_f64() / took.as_secs_f64().max(1e-6));
+        let step = self.pace.step.saturating_mul(1 << doublings(busy, PATIENCE).min(LONGER));
+        let fitting = as_much(rows, step.as_secs_f64() / took.as_secs_f64().max(1e-6));
         let largest = if more { self.rows.saturating_mul(2) } else { self.rows };
         let fewest = FEWEST.min(self.at_most);
         self.rows = fitting.clamp(self.rows / 2, largest).clamp(fewest, self.at_most.max(fewest));
     }
 
     fn share_after(&self, busy: Duration) -> f64 {
-        let doublings = busy.as_millis() / u128::from(self.patience_ms.max(1));
-        let doublings = i32::try_from(doublings).unwrap_or(i32::MAX).min(30);
-        (self.pace.share * 2.0_f64.powi(doublings)).clamp(0.001, 1.0)
+        let doublings = doublings(busy, self.patience_ms).min(30);
+        (self.pace.share * f64::from(1_u32 << doublings)).clamp(0.001, 1.0)
     }
+}
+
+/// How often work that goes on for so long has run out of patience.
+fn doublings(busy: Duration, patience_ms: u32) -> u32 {
+    u32::try_from(busy.as_millis() / u128::from(patience_ms.max(1))).unwrap_or(u32::MAX)
 }
 
 #[expect(
@@ -124,6 +133,24 @@ mod tests {
             *at = ended + last.0;
         }
         last
+    }
+
+    #[test]
+    fn where_a_commit_alone_takes_longer_than_a_step_should_long_work_takes_longer_steps() {
+        let (mut stride, mut at) = (Stride::new(PACE, 100_000), Instant::now());
+        let began = at;
+        let mut after = Vec::new();
+        for seconds in [20, 130] {
+            while at.duration_since(began) < Duration::from_secs(seconds) {
+                // A commit of 20 ms, and then 100 rows a millisecond.
+                let took = Duration::from_millis(20) + Duration::from_micros(10 * stride.rows() as u64);
+                let rows = stride.rows();
+                at += took + stride.stepped(rows, at, at + took, true);
+            }
+            after.push(stride.rows());
+        }
+        assert_eq!(after[0], FEWEST, "at first nothing beside it is to notice it");
+        assert!(after[1] > 10 * FEWEST, "{after:?}");
     }
 
     #[test]
