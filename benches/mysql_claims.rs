@@ -249,8 +249,8 @@ async fn consume(
     const OVERLAP: Duration = Duration::from_millis(50);
     let mut floors = [Timestamp::BEGINNING; Priority::LEVELS];
     while counts.goes_on() {
-        let claim = Claim { queue, floors, slots: slots(batch) };
-        let Some(claimed) = counts.past(unless_conflict(session.claim(caller, &claim).await)?) else { continue };
+        let claims = [Claim { queue, floors, slots: slots(batch) }];
+        let Some(claimed) = counts.past(unless_conflict(session.claim(caller, &claims).await)?) else { continue };
         for job in &claimed {
             let floor = &mut floors[usize::from(job.priority.level())];
             *floor = (*floor).max(job.ready_at.minus(OVERLAP));

@@ -127,8 +127,8 @@ fn start(act: Act, store: &Store, works: &mut JoinSet<Done>) {
     let store = store.clone();
     match act {
         Act::Notify(wake) => store.notify(wake),
-        Act::Claim { number, caller, claim } => drop(works.spawn(async move {
-            let result = caught(store.claim(&caller, claim)).await;
+        Act::Claim { number, caller, claims } => drop(works.spawn(async move {
+            let result = caught(store.claim(&caller, claims)).await;
             Done::Claim { number, result }
         })),
         Act::GiveBack(returned) => drop(works.spawn(async move {

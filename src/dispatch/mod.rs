@@ -35,7 +35,8 @@
 //! - **cold**: the last claim came back short, so nothing is ready. One look a second for all queues together; an
 //!   Enqueue of this replica, a wake-up, a sighting or a due time makes it hot.
 //! - **hot**: jobs may be ready. Every (queue, caller) with a waiting stream claims, one claim at a time, until one comes
-//!   back short and nothing was said meanwhile. A failed claim pauses its (queue, caller), longer each time.
+//!   back short and nothing was said meanwhile. Queues of one caller that stand in line together are claimed from by one
+//!   statement, which counts as one under way. A failed claim pauses each (queue, caller) that it was for, longer each time.
 //! - **paused**: by an operator, or since it is being deleted: nothing is claimed, and what a claim under way brings goes back.
 //!   It stays hot or cold beneath that. Settings are read every few seconds; a deleted queue becomes absent.
 //!

@@ -16,7 +16,7 @@ pub struct DispatchOptions {
     pub max_streams: usize,
     /// Leases outstanding on all streams together.
     pub max_outstanding: usize,
-    /// Claims under way at once, all queues and callers together; one queue and caller never have more than one.
+    /// Statements that claim, under way at once, for all callers together; one queue and caller are never in more than one.
     pub max_claims: usize,
     /// How often to look for work while nothing is known to be ready.
     pub look_interval: Duration,
@@ -26,10 +26,12 @@ pub struct DispatchOptions {
     pub look_back: Duration,
     /// How often a look begins before everything that the database can hold.
     pub full_look_interval: Duration,
-    /// Payload bytes that one claim should bring at most, by the queue's recent average.
+    /// Payload bytes that the claims of one statement should bring at most, by the queue's recent average.
     pub claim_bytes: u64,
-    /// Jobs that one claim asks for at most.
+    /// Jobs that the claims of one statement ask for at most.
     pub claim_jobs: usize,
+    /// Queues that one statement claims from at most, all for one caller.
+    pub claim_queues: usize,
     /// A job waits at most this long in front of a reader who does not read, and at most half of its lease.
     pub max_unsent: Duration,
     /// Bytes of jobs in front of all readers together, beyond which nothing more is claimed.
@@ -61,6 +63,7 @@ impl Default for DispatchOptions {
             full_look_interval: Duration::from_mins(10),
             claim_bytes: 8 << 20,
             claim_jobs: 1_000,
+            claim_queues: 32,
             max_unsent: Duration::from_mins(1),
             max_unsent_bytes: 256 << 20,
             frame_bytes: 1 << 20,

@@ -15,18 +15,18 @@ const UNSEEN_AGAIN: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(60)];
 
 impl Store {
-    /// Claims for the streams of one caller. Where the outcome is unknown, whatever the claim may have leased is given back,
-    /// at once and again after 5, 30 and 60 s.
-    pub async fn claim(&self, caller: &Caller, claim: Claim) -> Result<Vec<ClaimedJob>, Failure> {
-        let leases: Vec<LeaseId> = claim.slots.iter().map(|slot| slot.lease).collect();
-        let (queue, floors) = (claim.queue, claim.floors);
+    /// Claims of several queues, each of which comes once, for the streams of one caller: all or nothing. Where the outcome is
+    /// unknown, whatever they may have leased is given back, at once and again after 5, 30 and 60 s.
+    pub async fn claim(&self, caller: &Caller, claims: Vec<Claim>) -> Result<Vec<ClaimedJob>, Failure> {
+        let leases: Vec<LeaseId> = claims.iter().flat_map(|claim| &claim.slots).map(|slot| slot.lease).collect();
+        let begun: Vec<_> = claims.iter().map(|claim| (claim.queue, claim.floors)).collect();
         let call = self.own(caller.clone());
         let (by, spans, producers) = (caller.clone(), self.inner.counts.spans().clone(), Arc::default());
         let of_jobs = Arc::clone(&producers);
         let claimed = self
             .single_for(&call, Statement::writing("claim"), producers, move |session| {
                 Box::pin(async move {
-                    let jobs = session.claim(&by, &claim).await?;
+                    let jobs = session.claim(&by, &claims).await?;
                     // Set once: the act runs once.
                     drop(of_jobs.set(Counts::producers(&spans, &jobs)));
                     Ok(jobs)
@@ -34,9 +34,11 @@ impl Store {
             })
             .await;
         if claimed.is_ok() {
-            self.inner.floors.claimed(queue, floors);
+            for (queue, floors) in begun {
+                self.inner.floors.claimed(queue, floors);
+            }
         }
-        self.inner.counts.claimed(queue, claimed.as_deref().ok());
+        self.inner.counts.claimed(claimed.as_deref().ok());
         if claimed.as_ref().is_err_and(|failure| failure.outcome == Outcome::Unknown) {
             tokio::spawn(self.clone().give_back_unseen(leases));
         }

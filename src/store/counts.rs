@@ -165,9 +165,9 @@ impl Counts {
         }
     }
 
-    /// A claim's answer, or none.
-    pub(super) fn claimed(&self, queue: QueueId, jobs: Option<&[ClaimedJob]>) {
-        self.tally.add(jobs.unwrap_or_default().iter().map(|_| queue), |sums| &mut sums.leased);
+    /// What claims of one statement brought, or nothing where it failed.
+    pub(super) fn claimed(&self, jobs: Option<&[ClaimedJob]>) {
+        self.tally.add(jobs.unwrap_or_default().iter().map(|job| job.queue), |sums| &mut sums.leased);
         if let Some(metrics) = &self.metrics {
             metrics.claimed(jobs.map(<[ClaimedJob]>::len));
         }

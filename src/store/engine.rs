@@ -183,10 +183,11 @@ pub struct EnqueuedRow {
 /// Turning ready jobs into leases.
 #[async_trait]
 pub trait Claiming: Send {
-    /// Leases up to `claim.slots.len()` ready jobs of one queue, highest priority first and within it by the moment at which
-    /// they became ready. Rows that others hold are passed over; rows that are not taken are not locked. Attempt and lease
-    /// number rise by one. Each slot is used at most once; the answer comes in no particular order.
-    async fn claim(&mut self, caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedJob>, EngineError>;
+    /// Leases ready jobs of several queues, each of which comes once, all in one transaction. Of a queue up to as many as its
+    /// claim has slots, highest priority first and within it by the moment at which they became ready. Rows that others hold are
+    /// passed over; rows that are not taken are not locked. Attempt and lease number rise by one. Each slot is used at most once,
+    /// for a job of its claim's queue; the answer comes in no particular order.
+    async fn claim(&mut self, caller: &Caller, claims: &[Claim]) -> Result<Vec<ClaimedJob>, EngineError>;
 
     /// Undoes grants that were never sent: the attempt is not counted, the job is ready again now. Leases that do not hold
     /// any more are passed over, as are rows that others hold. Says for each whether it was undone.
@@ -201,14 +202,14 @@ pub trait Claiming: Send {
     async fn look(&mut self, caller: &Caller, spots: &[LookSpot]) -> Result<Vec<Sighting>, EngineError>;
 }
 
-/// One claim.
+/// What is wanted of one queue.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// Where from.
     pub queue: QueueId,
     /// By priority level 0 to 9: nothing that became ready at or before this instant is walked.
     pub floors: [Timestamp; Priority::LEVELS],
-    /// One for each job wanted, at most 1,000.
+    /// One for each job wanted, in all claims of one call at most 1,000.
     pub slots: Vec<Slot>,
 }
 
@@ -228,6 +229,8 @@ pub struct Slot {
 pub struct ClaimedJob {
     /// Which job.
     pub job: JobId,
+    /// Whose job it is.
+    pub queue: QueueId,
     /// Which slot's lease it has.
     pub lease: LeaseId,
     /// As enqueued.

@@ -59,7 +59,11 @@ impl Bench {
     }
 
     pub(crate) async fn try_claim(&mut self, claim: &Claim) -> Result<Vec<ClaimedJob>, EngineError> {
-        let mut jobs = self.session.claim(&caller(), claim).await?;
+        self.try_claims(std::slice::from_ref(claim)).await
+    }
+
+    pub(crate) async fn try_claims(&mut self, claims: &[Claim]) -> Result<Vec<ClaimedJob>, EngineError> {
+        let mut jobs = self.session.claim(&caller(), claims).await?;
         jobs.sort_by_key(|job| (std::cmp::Reverse(job.priority), job.ready_at, job.job));
         Ok(jobs)
     }

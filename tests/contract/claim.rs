@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use leasehold::{
-    model::{LeaseId, NackAction, Priority, Start, Timestamp},
+    model::{LeaseId, NackAction, Priority, QueueId, Start, Timestamp},
     store::engine::Slot,
 };
 
@@ -49,6 +49,28 @@ pub(crate) async fn a_claim_takes_no_more_than_its_slots(db: &dyn Database) {
     assert_eq!(bench.claim(queue, 5).await.len(), 2);
     assert_eq!(bench.claim(queue, 5).await.len(), 0, "what is leased is not ready");
     assert_eq!(db.number("select count(*) from job where lease_id is not null").await, 7);
+}
+
+pub(crate) async fn claims_of_several_queues_take_each_its_own(db: &dyn Database) {
+    let mut bench = Bench::on(db).await;
+    let [orders, mail, empty] = [bench.queue("orders").await, bench.queue("mail").await, bench.queue("empty").await];
+    let urgent = |row| changed(row, |job| job.priority = priority(9));
+    let jobs = [job(orders, "o1"), urgent(job(orders, "o0")), job(orders, "o2"), job(mail, "m0"), job(mail, "m1")];
+    bench.enqueue(&jobs).await;
+    let nowhere = QueueId(i32::MAX);
+    let claims = [(empty, 3), (orders, 2), (nowhere, 1), (mail, 0)].map(|(queue, count)| claim_of(queue, count));
+    let claimed = bench.try_claims(&claims).await.expect("claims");
+    assert_eq!(payloads(&claimed), ["o0", "o1"], "of a queue as many as its claim has slots, in its order");
+    let claims = [(mail, 5), (empty, 2), (orders, 5)].map(|(queue, count)| claim_of(queue, count));
+    let claimed = bench.try_claims(&claims).await.expect("claims");
+    assert_eq!(payloads(&claimed).into_iter().collect::<BTreeSet<_>>(), ["m0", "m1", "o2"].map(String::from).into());
+    for job in &claimed {
+        let claim = claims.iter().find(|claim| claim.slots.iter().any(|slot| slot.lease == job.lease)).expect("a slot");
+        assert_eq!(claim.queue, job.queue, "a queue's jobs have leases that were drawn for it");
+        assert_eq!(job.payload[0], if job.queue == mail { b'm' } else { b'o' });
+    }
+    assert_eq!(bench.try_claims(&[]).await.expect("nothing").len(), 0);
+    assert_eq!(db.number("select count(*) from job where lease_id is not null").await, 5);
 }
 
 pub(crate) async fn each_job_has_the_lease_and_duration_of_one_slot(db: &dyn Database) {

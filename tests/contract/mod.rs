@@ -118,6 +118,7 @@ macro_rules! contract {
             higher_priorities_come_first
             within_a_priority_what_was_ready_first_comes_first
             a_claim_takes_no_more_than_its_slots
+            claims_of_several_queues_take_each_its_own
             each_job_has_the_lease_and_duration_of_one_slot
             a_claim_stops_at_its_slots_in_the_middle_of_a_level
             scheduled_jobs_are_not_claimed_early

@@ -65,7 +65,7 @@ async fn claim(writer: &mut dyn Session, queue: QueueId, count: usize) -> Vec<Le
     let slot = || Slot { lease: LeaseId(rand::random()), stream, duration: Duration::from_secs(60) };
     let floors = [Timestamp::BEGINNING; Priority::LEVELS];
     let claim = Claim { queue, floors, slots: std::iter::repeat_with(slot).take(count).collect() };
-    let claimed = writer.claim(&caller(), &claim).await.expect("a claim");
+    let claimed = writer.claim(&caller(), &[claim]).await.expect("a claim");
     claimed.into_iter().map(|job| LeaseRef { job: job.job, lease: job.lease }).collect()
 }
 

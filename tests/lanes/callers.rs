@@ -45,7 +45,7 @@ async fn work(store: &Store, by: &str, to: &str) {
     }
     let queue = store.queue(&queue(to)).await.expect("an answer").expect("it has jobs").id;
     let claim = claim_of(queue, slots(2, Duration::from_mins(1)));
-    let claimed = store.claim(&caller(by), claim).await.expect("claimed");
+    let claimed = store.claim(&caller(by), vec![claim]).await.expect("claimed");
     assert!(claimed.len() == 2 && claimed.iter().all(|job| job.content_type == by), "{claimed:?}");
     store.ack(&calm(by), claimed.iter().map(lease).collect()).await.expect("acked");
 }

@@ -83,7 +83,7 @@ async fn ask(store: Store, work: QueueId, asker: usize, mut rng: StdRng) -> Told
 /// Claims with patience and acks with little.
 async fn settle(store: &Store, work: QueueId, rng: &mut StdRng, told: &mut Told) {
     let claim = claim_of(work, slots(1, Duration::from_mins(10)));
-    let claimed = store.claim(&caller("consumer"), claim).await.expect("a database in good health");
+    let claimed = store.claim(&caller("consumer"), vec![claim]).await.expect("a database in good health");
     let jobs = claimed.iter().map(|job| job.job);
     let patience = Duration::from_micros(rng.random_range(0..20_000));
     if let Ok(acked) =

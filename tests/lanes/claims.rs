@@ -24,7 +24,7 @@ async fn a_claim_whose_answer_is_lost_is_undone_without_an_attempt() {
     let mut wakes = store.take_wakes().expect("nobody took them");
     let mut watcher = stage.sql().await;
     store
-        .claim(&caller("consumer"), claim_of(QueueId(0), slots(1, Duration::from_secs(1))))
+        .claim(&caller("consumer"), vec![claim_of(QueueId(0), slots(1, Duration::from_secs(1)))])
         .await
         .expect("no such queue");
 
@@ -32,7 +32,7 @@ async fn a_claim_whose_answer_is_lost_is_undone_without_an_attempt() {
     let claiming = {
         let store = store.clone();
         let claim = claim_of(queue, slots(10, Duration::from_hours(1)));
-        tokio::spawn(async move { store.claim(&caller("consumer"), claim).await })
+        tokio::spawn(async move { store.claim(&caller("consumer"), vec![claim]).await })
     };
     watcher.wait_for("select count(*) from job where lease_id is not null", 5).await;
     stage.proxy().cut();

@@ -18,7 +18,7 @@ async fn work(store: Store, by: String, until: Instant) {
         // What fails here meets the outage that the test makes.
         drop(store.enqueue(&calm(&by), vec![job(&to, &by); 3]).await);
         let Ok(Some(row)) = store.queue(&queue(&to)).await else { continue };
-        let claimed = store.claim(&caller(&by), claim_of(row.id, slots(3, Duration::from_mins(1)))).await;
+        let claimed = store.claim(&caller(&by), vec![claim_of(row.id, slots(3, Duration::from_mins(1)))]).await;
         let leases: Vec<_> = claimed.unwrap_or_default().iter().map(lease).collect();
         if !leases.is_empty() {
             drop(store.ack(&calm(&by), leases).await);

@@ -312,7 +312,7 @@ pub(crate) fn claim_of(queue: QueueId, slots: Vec<Slot>) -> Claim {
 /// Leases up to `count` jobs for a minute.
 pub(crate) async fn claim(store: &Store, queue: QueueId, count: usize) -> Vec<ClaimedJob> {
     let claim = claim_of(queue, slots(count, Duration::from_mins(1)));
-    store.claim(&caller("consumer"), claim).await.expect("claimed")
+    store.claim(&caller("consumer"), vec![claim]).await.expect("claimed")
 }
 
 pub(crate) fn lease(job: &ClaimedJob) -> LeaseRef {

@@ -38,7 +38,7 @@ async fn claim(scene: &Scene, queue: QueueId, rng: &mut StdRng) -> Vec<(ClaimedJ
     let duration = Duration::from_millis(if short { rng.random_range(20..150) } else { 2_000 });
     let wanted = rng.random_range(1..=4);
     let asked = Instant::now();
-    match scene.store(rng).claim(&caller("consumer"), claim_of(queue, slots(wanted, duration))).await {
+    match scene.store(rng).claim(&caller("consumer"), vec![claim_of(queue, slots(wanted, duration))]).await {
         Ok(claimed) => {
             for job in &claimed {
                 scene.history.granted(job, duration, asked);

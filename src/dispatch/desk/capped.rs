@@ -20,29 +20,25 @@ impl Desk {
     pub(in crate::dispatch) fn set_claims_at_most(&mut self, at_most: HashMap<Caller, usize>) {
         self.capped.at_most = at_most;
         for (caller, queues) in std::mem::take(&mut self.capped.put_off) {
-            self.line.extend(queues.into_iter().map(|queue| (queue, caller.clone())));
+            self.line.join(&caller, queues);
         }
     }
 
-    /// Puts a claim off where its caller has as many under way as it may; says whether it did.
-    pub(super) fn put_off(&mut self, queue: QueueId, caller: &Caller) -> bool {
+    /// Whether a caller has as many claims under way as it may.
+    pub(super) fn is_at_its_most(&self, caller: &Caller) -> bool {
         let Some(&most) = self.capped.at_most.get(caller) else { return false };
-        let under_way = self.claims.values().filter(|claim| claim.caller() == caller).count();
-        if under_way < most {
-            return false;
-        }
-        self.capped.put_off.entry(caller.clone()).or_default().push_back(queue);
-        true
+        self.claims.values().filter(|claim| claim.caller == *caller).count() >= most
     }
 
-    /// The next claim of this caller may begin, where one was put off: another one has ended or did not begin.
+    /// Lets claims of these queues wait until another claim of their caller has ended.
+    pub(super) fn put_off(&mut self, caller: Caller, queues: VecDeque<QueueId>) {
+        self.capped.put_off.entry(caller).or_default().extend(queues);
+    }
+
+    /// A claim of this caller has ended: those that were put off may begin.
     pub(super) fn take_up(&mut self, caller: &Caller) {
-        if let Some(queues) = self.capped.put_off.get_mut(caller) {
-            let next = queues.pop_front();
-            if queues.is_empty() {
-                self.capped.put_off.remove(caller);
-            }
-            self.line.extend(next.map(|queue| (queue, caller.clone())));
+        if let Some(queues) = self.capped.put_off.remove(caller) {
+            self.line.join(caller, queues);
         }
     }
 }

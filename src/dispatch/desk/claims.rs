@@ -1,52 +1,44 @@
-//! Claims: when one begins, for whom, and what becomes of what it brings.
+//! Claims: when one begins, and for whom.
 
 use std::{
-    cmp::Reverse,
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
 use rand::Rng as _;
-use tracing::{debug, error};
 
 use super::{Act, Desk, Table, streams::OpenStream};
 use crate::{
-    dispatch::{agenda::Alarm, buffer::Unsent, cursor::Cursor, demand},
-    model::{Caller, Failure, LeaseId, LeaseToken, QueueId, QueueName, StreamId, StreamNumber},
-    store::engine::{Claim, ClaimedJob, Slot, Wake},
+    dispatch::{cursor::Cursor, demand},
+    model::{Caller, LeaseId, QueueId, QueueName, StreamId, StreamNumber},
+    store::engine::{Claim, Slot, Wake},
 };
 
 /// Streams that one claim considers at most.
 const CONSIDERED: usize = 1_000;
-/// Streams of each caller that are looked at again when a queue has no more to give; a look's tick does it for all.
-const PASSED_ON: usize = 64;
-/// Pause after a failed claim; doubles with each further one.
-const RETRY_BASE: Duration = Duration::from_millis(100);
-/// Longest pause between failed claims.
-const RETRY_CAP: Duration = Duration::from_secs(5);
 
-/// A claim that was sent.
+/// Claims that one statement makes for one caller.
 pub(super) struct UnderWay {
-    queue: QueueId,
-    name: QueueName,
-    caller: Caller,
-    slots: Table<LeaseId, (StreamNumber, Duration)>,
+    pub(super) caller: Caller,
+    pub(super) parts: Vec<Part>,
+    pub(super) slots: Table<LeaseId, (StreamNumber, Duration)>,
     /// By stream: slots, and the payload bytes that were expected for them.
-    drawn: BTreeMap<StreamNumber, (u32, u64)>,
-    /// Where it began.
-    cursor: Cursor,
-    /// Of its queue when it began.
-    hints: u64,
-    /// It walked everything.
-    thorough: bool,
-    started: Instant,
+    pub(super) drawn: BTreeMap<StreamNumber, (u32, u64)>,
+    pub(super) started: Instant,
 }
 
-impl UnderWay {
-    /// For whom it runs.
-    pub(super) fn caller(&self) -> &Caller {
-        &self.caller
-    }
+/// What is claimed of one queue.
+pub(super) struct Part {
+    pub(super) queue: QueueId,
+    pub(super) name: QueueName,
+    /// Jobs that it asks for.
+    pub(super) asked: usize,
+    /// Where it began.
+    pub(super) cursor: Cursor,
+    /// Of its queue when it began.
+    pub(super) hints: u64,
+    /// It walked everything.
+    pub(super) thorough: bool,
 }
 
 impl Desk {
@@ -70,7 +62,7 @@ impl Desk {
         for (caller, group) in &mut queue.groups {
             if !group.in_line && group.may_claim(true, queue.paused) {
                 group.in_line = true;
-                self.line.push_back((id, caller.clone()));
+                self.line.join(caller, [id]);
             }
         }
     }
@@ -83,7 +75,7 @@ impl Desk {
             && group.may_claim(queue.hot, queue.paused)
         {
             group.in_line = true;
-            self.line.push_back((id, caller.clone()));
+            self.line.join(caller, [id]);
         }
     }
 
@@ -97,38 +89,58 @@ impl Desk {
         }
     }
 
-    /// Begins the claims that stand in line.
+    /// Begins the claims that stand in line: of a caller's queues as many with one statement as it may bring jobs for.
     pub(super) fn start_claims(&mut self, now: Instant) {
         while self.claims.len() < self.options.max_claims
-            && let Some((id, caller)) = self.line.pop_front()
+            && let Some((caller, mut queues)) = self.line.next()
         {
-            if self.put_off(id, &caller) {
+            if self.is_at_its_most(&caller) {
+                self.put_off(caller, queues);
                 continue;
             }
-            let under_way = self.claims.len();
-            if let Some(queue) = self.queues.get_mut(&id)
-                && let Some(group) = queue.groups.get_mut(&caller)
+            let mut under_way =
+                UnderWay { caller, parts: Vec::new(), slots: Table::default(), drawn: BTreeMap::new(), started: now };
+            let mut claims = Vec::new();
+            while claims.len() < self.options.claim_queues
+                && let Some(&id) = queues.front()
+                && self.has_room(&under_way, id)
             {
-                group.in_line = false;
-                if group.may_claim(queue.hot, queue.paused) && !self.draining {
-                    self.start_claim(id, caller.clone(), now);
-                }
+                queues.pop_front();
+                claims.extend(self.start_claim(id, &mut under_way));
             }
-            if self.claims.len() == under_way {
-                self.take_up(&caller);
+            self.line.join(&under_way.caller, queues);
+            if !claims.is_empty() {
+                self.send(under_way, claims, now);
             }
         }
     }
 
-    fn start_claim(&mut self, id: QueueId, caller: Caller, now: Instant) {
-        let dealt = self.draw(id, &caller);
-        if dealt.is_empty() {
-            return; // the streams that wait have given their credit to another queue's claim; its end brings us back
+    /// Whether as much as a queue's next claim would ask for fits into a statement, with what is in it already.
+    fn has_room(&self, under_way: &UnderWay, id: QueueId) -> bool {
+        let Some(queue) = self.queues.get(&id).filter(|_| !under_way.slots.is_empty()) else { return true };
+        let average = queue.pace.average().unwrap_or(0);
+        let bytes =
+            under_way.drawn.values().map(|(_, bytes)| bytes).fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        let size = queue.pace.size(queue.expected, self.options.claim_jobs, self.options.claim_bytes);
+        under_way.slots.len() + size <= self.options.claim_jobs
+            && bytes.saturating_add(average.saturating_mul(size as u64)) <= self.options.claim_bytes
+    }
+
+    /// Adds a claim of this queue to a statement, unless there is nothing to claim or nobody to claim for any more.
+    fn start_claim(&mut self, id: QueueId, under_way: &mut UnderWay) -> Option<Claim> {
+        let group = self.queues.get_mut(&id)?.groups.get_mut(&under_way.caller)?;
+        group.in_line = false;
+        let queue = self.queues.get(&id)?;
+        if self.draining || !queue.groups.get(&under_way.caller)?.may_claim(queue.hot, queue.paused) {
+            return None;
         }
-        let number = self.next_number();
+        let dealt = self.draw(id, &under_way.caller);
+        if dealt.is_empty() {
+            return None; // the streams that wait have given their credit to another queue's claim; its end brings us back
+        }
         let claim_cursor = self.options.claim_cursor;
-        let Some(queue) = self.queues.get_mut(&id) else { return };
-        let Some(group) = queue.groups.get_mut(&caller) else { return };
+        let queue = self.queues.get_mut(&id)?;
+        let group = queue.groups.get_mut(&under_way.caller)?;
         let thorough = group.asked || !claim_cursor;
         group.asked = false;
         group.claiming = true;
@@ -137,43 +149,46 @@ impl Desk {
         let from = if thorough { Cursor::START } else { queue.cursor };
         let average = queue.pace.average().unwrap_or(0);
 
-        let mut drawn: BTreeMap<StreamNumber, (u32, u64)> = BTreeMap::new();
+        let mut drawn: BTreeMap<StreamNumber, u32> = BTreeMap::new();
         let mut slots = Vec::with_capacity(dealt.len());
-        let mut leases = Table::with_capacity_and_hasher(dealt.len(), foldhash::fast::RandomState::default());
         for stream in dealt {
-            let (count, bytes) = drawn.entry(stream).or_default();
-            *count += 1;
-            *bytes = bytes.saturating_add(average);
+            *drawn.entry(stream).or_default() += 1;
             let asked = self.streams.get(&stream).and_then(|stream| stream.lease_duration);
             let slot = Slot {
                 lease: LeaseId(self.random.random()),
                 stream: StreamId { replica: self.replica, number: stream },
                 duration: asked.unwrap_or(queue.lease_duration),
             };
-            leases.insert(slot.lease, (stream, slot.duration));
+            under_way.slots.insert(slot.lease, (stream, slot.duration));
             slots.push(slot);
         }
-        let under_way = UnderWay {
+        under_way.parts.push(Part {
             queue: id,
             name: queue.name.clone(),
-            caller: caller.clone(),
-            slots: leases,
+            asked: slots.len(),
             cursor: queue.cursor,
             hints: queue.hints,
             thorough,
-            started: now,
-            drawn,
-        };
+        });
         self.reserved += slots.len();
-        for (stream, (count, bytes)) in &under_way.drawn {
-            if let Some(stream) = self.streams.get_mut(stream) {
-                stream.credit.reserve(*count, *bytes);
+        for (number, jobs) in drawn {
+            let bytes = average.saturating_mul(u64::from(jobs));
+            let (all_jobs, all_bytes) = under_way.drawn.entry(number).or_default();
+            *all_jobs += jobs;
+            *all_bytes = all_bytes.saturating_add(bytes);
+            if let Some(stream) = self.streams.get_mut(&number) {
+                stream.credit.reserve(jobs, bytes);
                 stream.turn_after(id);
             }
         }
+        Some(Claim { queue: id, floors: from.claim_floors(), slots })
+    }
+
+    fn send(&mut self, under_way: UnderWay, claims: Vec<Claim>, now: Instant) {
+        let number = self.next_number();
         let touched: Vec<StreamNumber> = under_way.drawn.keys().copied().collect();
+        self.acts.push(Act::Claim { number, caller: under_way.caller.clone(), claims });
         self.claims.insert(number, under_way);
-        self.acts.push(Act::Claim { number, caller, claim: Claim { queue: id, floors: from.claim_floors(), slots } });
         for stream in touched {
             self.refresh(stream, now);
         }
@@ -222,131 +237,6 @@ impl Desk {
         let ready = |place: Option<QueueId>| place.is_some_and(|other| other == id || gives(other));
         let ready: Vec<bool> = stream.queues.iter().map(|place| ready(place.id)).collect();
         demand::share(&ready, stream.turn, at, unused)
-    }
-
-    /// A claim has ended.
-    pub(super) fn claimed(&mut self, number: u64, result: Result<Vec<ClaimedJob>, Failure>, now: Instant) {
-        let Some(under_way) = self.claims.remove(&number) else { return };
-        self.reserved -= under_way.slots.len();
-        for (stream, (count, bytes)) in &under_way.drawn {
-            if let Some(open) = self.streams.get_mut(stream) {
-                open.credit.unreserve(*count, *bytes);
-                self.touched.insert(*stream);
-            }
-        }
-        let (id, caller) = (under_way.queue, under_way.caller.clone());
-        if let Some(group) = self.queues.get_mut(&id).and_then(|queue| queue.groups.get_mut(&caller)) {
-            group.claiming = false;
-            group.failures = if result.is_ok() { 0 } else { group.failures.saturating_add(1) };
-        }
-        match result {
-            Ok(jobs) => self.bring(number, &under_way, jobs, now),
-            Err(failure) => self.claim_failed(&under_way, &failure, now),
-        }
-        if let Some(queue) = self.queues.get_mut(&id) {
-            queue.drop_group_if_idle(&caller);
-        }
-        self.consider(id, &caller);
-        self.take_up(&caller);
-    }
-
-    /// Learns from a claim, then hands its jobs to the streams whose slots they came in.
-    fn bring(&mut self, number: u64, under_way: &UnderWay, mut jobs: Vec<ClaimedJob>, now: Instant) {
-        let asked = under_way.slots.len();
-        debug!(queue = under_way.queue.0, caller = %under_way.caller, asked, got = jobs.len(), "claimed");
-        if let Some(queue) = self.queues.get_mut(&under_way.queue) {
-            let bytes = jobs.iter().map(|job| job.payload.len() as u64).sum();
-            queue.pace.learn(asked, jobs.len(), bytes);
-            for job in &jobs {
-                queue.cursor.claimed(job.priority, job.ready_at);
-            }
-            queue.checked_at = Some(now);
-            queue.untold = queue.untold.saturating_sub(jobs.len());
-            if jobs.len() < asked {
-                if under_way.thorough {
-                    queue.empty_as_of = queue.empty_as_of.max(number);
-                    self.touched.extend(queue.groups.values().flat_map(|group| &group.finishing));
-                }
-                if queue.hints == under_way.hints {
-                    // Whatever was ready here is on this replica's streams.
-                    queue.hot = false;
-                    queue.untold = 0;
-                    self.hot.remove(&under_way.queue);
-                    self.untold.remove(&under_way.queue);
-                    // Streams of several queues have their turn free for another one.
-                    let waiting = queue.groups.values().flat_map(|group| group.waiting.values().take(PASSED_ON));
-                    self.touched.extend(waiting);
-                }
-            }
-        }
-        jobs.sort_unstable_by_key(|job| (Reverse(job.priority), job.ready_at, job.job));
-        let mut frames: BTreeMap<StreamNumber, Vec<Unsent>> = BTreeMap::new();
-        for job in jobs {
-            self.place(under_way, job, &mut frames, now);
-        }
-        for (stream, jobs) in frames {
-            self.hand_over(stream, jobs);
-        }
-    }
-
-    fn place(
-        &mut self,
-        under_way: &UnderWay,
-        job: ClaimedJob,
-        frames: &mut BTreeMap<StreamNumber, Vec<Unsent>>,
-        now: Instant,
-    ) {
-        let Some(&(stream, duration)) = under_way.slots.get(&job.lease) else {
-            error!(job = job.job.0, "a claim answered with a lease that was not drawn for it");
-            return;
-        };
-        let token = LeaseToken { job: job.job, lease: job.lease, replica: self.replica, stream };
-        let (queue, queue_id, started) = (under_way.name.clone(), under_way.queue, under_way.started);
-        let stale_at = Unsent::stale_at(started, now, duration, self.options.max_unsent);
-        let unsent = Unsent { token, queue, queue_id, job, started, duration, stale_at };
-        let paused = self.queues.get(&under_way.queue).is_some_and(|queue| queue.paused);
-        if !paused && self.grant(&unsent) {
-            frames.entry(stream).or_default().push(unsent);
-        } else {
-            self.returns.push(unsent.returned());
-        }
-    }
-
-    fn hand_over(&mut self, number: StreamNumber, jobs: Vec<Unsent>) {
-        let Some(stream) = self.streams.get_mut(&number) else { return };
-        match stream.buffer.put(jobs) {
-            Ok(()) => {
-                stream.empty_since = self.sequence + 1;
-                self.count_buffer(number);
-                self.take_ticket(number);
-                self.watch_buffer(number);
-            }
-            Err(jobs) => {
-                // Its end is on the way to us; until then nothing more is claimed for it.
-                stream.stalled = true;
-                for job in jobs {
-                    self.release(job.returned().lease);
-                    self.returns.push(job.returned());
-                }
-            }
-        }
-        self.touched.insert(number);
-    }
-
-    /// Nobody knows what a failed claim has passed; the store gives back what it may have leased.
-    fn claim_failed(&mut self, under_way: &UnderWay, failure: &Failure, now: Instant) {
-        debug!(queue = under_way.queue.0, caller = %under_way.caller, %failure, "claim failed");
-        let wait = self.random.random_range(0.5..=1.0);
-        let Some(queue) = self.queues.get_mut(&under_way.queue) else { return };
-        queue.cursor.put_back(&under_way.cursor);
-        let Some(group) = queue.groups.get_mut(&under_way.caller) else { return };
-        group.asked |= under_way.thorough && self.options.claim_cursor;
-        let pause = RETRY_BASE.saturating_mul(1 << group.failures.saturating_sub(1).min(6)).min(RETRY_CAP);
-        let at = now + pause.mul_f64(wait);
-        group.retry_at = Some(at);
-        self.agenda.set(at, Alarm::Retry(under_way.queue, under_way.caller.clone()));
-        // What it was after may still be there, even if another caller's claim found nothing more meanwhile.
-        self.heat(under_way.queue, 0, false);
     }
 
     /// Tells other replicas of jobs that became ready here and that no stream here can take.

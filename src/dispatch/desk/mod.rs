@@ -2,9 +2,11 @@
 //! happened and at what time, and answers with what to do.
 
 mod alarms;
+mod brought;
 mod capped;
 mod claims;
 mod leases;
+mod line;
 mod looks;
 mod names;
 mod returns;
@@ -14,14 +16,14 @@ mod streams;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap},
     mem,
     time::{Duration, Instant},
 };
 
 use rand::{Rng as _, rngs::StdRng};
 
-use self::{capped::Capped, claims::UnderWay, leases::Lease, names::Name, streams::OpenStream};
+use self::{capped::Capped, claims::UnderWay, leases::Lease, line::ClaimLine, names::Name, streams::OpenStream};
 use super::{
     StreamsSnapshot,
     agenda::{Agenda, Alarm},
@@ -42,8 +44,8 @@ type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// Something that the desk wants done.
 #[derive(Debug)]
 pub(super) enum Act {
-    /// Claim; the number comes back with the answer.
-    Claim { number: u64, caller: Caller, claim: Claim },
+    /// Claim, of each queue once; the number comes back with the answer.
+    Claim { number: u64, caller: Caller, claims: Vec<Claim> },
     /// Give back what was never sent.
     GiveBack(Vec<Returned>),
     /// Look for work.
@@ -94,7 +96,7 @@ pub(super) struct Desk {
     hot: BTreeSet<QueueId>,
     untold: BTreeSet<QueueId>,
     /// Claims to come.
-    line: VecDeque<(QueueId, Caller)>,
+    line: ClaimLine,
     capped: Capped,
     claims: Table<u64, UnderWay>,
     reserved: usize,
@@ -165,7 +167,7 @@ impl Desk {
             tickets: 0,
             hot: BTreeSet::new(),
             untold: BTreeSet::new(),
-            line: VecDeque::new(),
+            line: ClaimLine::default(),
             capped: Capped::default(),
             claims: Table::default(),
             reserved: 0,

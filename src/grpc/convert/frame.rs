@@ -80,7 +80,8 @@ mod tests {
     use super::*;
     use crate::{
         model::{
-            Headers, JobId, LeaseId, LeaseToken, Priority, QueueName, ReplicaId, StreamNumber, Timestamp, TraceContext,
+            Headers, JobId, LeaseId, LeaseToken, Priority, QueueId, QueueName, ReplicaId, StreamNumber, Timestamp,
+            TraceContext,
         },
         store::engine::ClaimedJob,
     };
@@ -91,6 +92,7 @@ mod tests {
         let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let job = ClaimedJob {
             job: JobId(7),
+            queue: QueueId(1),
             lease: LeaseId(1),
             payload: Bytes::from_static(b"\0\xff"),
             content_type: "text/plain".into(),

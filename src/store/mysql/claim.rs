@@ -24,6 +24,7 @@ use crate::{
 
 /// A job that a claim has locked, and the lease that it gets.
 struct Grant {
+    queue: QueueId,
     tier: u8,
     ready_at: Timestamp,
     job: i64,
@@ -37,16 +38,11 @@ struct Grant {
 
 #[async_trait]
 impl Claiming for MysqlSession {
-    async fn claim(&mut self, caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedJob>, EngineError> {
-        if claim.slots.is_empty() {
-            return Ok(Vec::new());
-        }
-        let floor = |tier: u8| floor(claim, tier).0.to_string();
-        let (queue, floors) = (claim.queue.0.to_string(), (0..=9).map(floor).collect::<Vec<_>>());
-        let values: Vec<&str> = floors.iter().flat_map(|floor| [queue.as_str(), floor]).collect();
-        let find = filled(include_str!("sql/claim_tiers.sql"), &values)?;
-        let (now, [tiers]) = self.begin_with_first(caller, LockWait::Full, [&find]).await?;
-        let claimed = self.lease_ready(caller, claim, &tiers.rows, now).await;
+    async fn claim(&mut self, caller: &Caller, claims: &[Claim]) -> Result<Vec<ClaimedJob>, EngineError> {
+        let mut claims = claims.iter().filter(|claim| !claim.slots.is_empty());
+        let Some(first) = claims.next() else { return Ok(Vec::new()) };
+        let (now, [tiers]) = self.begin_with_first(caller, LockWait::Full, [&tiers_of(first)?]).await?;
+        let claimed = self.lease_ready(caller, (first, &tiers.rows), claims, now).await;
         self.end(caller, claimed).await
     }
 
@@ -74,15 +70,32 @@ impl MysqlSession {
     async fn lease_ready(
         &mut self,
         caller: &Caller,
+        (first, tiers): (&Claim, &[MySqlRow]),
+        others: impl Iterator<Item = &Claim>,
+        now: Timestamp,
+    ) -> Result<Vec<ClaimedJob>, EngineError> {
+        let mut grants: Vec<Grant> = Vec::new();
+        self.lock_ready(caller, first, tiers, now, &mut grants).await?;
+        for claim in others {
+            let [tiers] = self.answers(caller, [&tiers_of(claim)?]).await?;
+            self.lock_ready(caller, claim, &tiers.rows, now, &mut grants).await?;
+        }
+        if grants.is_empty() { Ok(Vec::new()) } else { self.grant(caller, grants).await }
+    }
+
+    /// Locks ready jobs of one queue, one after the other of the tiers in which there are any.
+    async fn lock_ready(
+        &mut self,
+        caller: &Caller,
         claim: &Claim,
         tiers: &[MySqlRow],
         now: Timestamp,
-    ) -> Result<Vec<ClaimedJob>, EngineError> {
+        grants: &mut Vec<Grant>,
+    ) -> Result<(), EngineError> {
         let mut tiers: Vec<u8> = tiers.iter().map(|row| narrow(row, "tier")).collect::<Result<_, _>>()?;
         tiers.sort_unstable();
-        let mut grants: Vec<Grant> = Vec::new();
+        let mut slots = claim.slots.as_slice();
         for tier in tiers {
-            let slots = &claim.slots[grants.len()..];
             if slots.is_empty() {
                 break;
             }
@@ -93,9 +106,13 @@ impl MysqlSession {
                 .bind(floor(claim, tier).0)
                 .bind(now.0)
                 .bind(count(slots.len()));
-            for (row, slot) in self.read(find).await?.iter().zip(slots) {
+            let ready = self.read(find).await?;
+            let (taken, left) = slots.split_at(ready.len().min(slots.len()));
+            slots = left;
+            for (row, slot) in ready.iter().zip(taken) {
                 let ends = moment(row, "now")?.plus(slot.duration);
                 grants.push(Grant {
+                    queue: claim.queue,
                     tier,
                     ready_at: moment(row, "ready_at")?,
                     job: column(row, "id")?,
@@ -108,27 +125,22 @@ impl MysqlSession {
                 });
             }
         }
-        if grants.is_empty() { Ok(Vec::new()) } else { self.grant(caller, claim.queue, grants).await }
+        Ok(())
     }
 
-    async fn grant(
-        &mut self,
-        caller: &Caller,
-        queue: QueueId,
-        grants: Vec<Grant>,
-    ) -> Result<Vec<ClaimedJob>, EngineError> {
+    async fn grant(&mut self, caller: &Caller, grants: Vec<Grant>) -> Result<Vec<ClaimedJob>, EngineError> {
         let places: Vec<Place> =
-            grants.iter().map(|grant| (queue.0, grant.tier, grant.ready_at.0, grant.job)).collect();
+            grants.iter().map(|grant| (grant.queue.0, grant.tier, grant.ready_at.0, grant.job)).collect();
         let leases: Vec<_> = grants
             .iter()
             .map(|grant| {
-                let Grant { job, ends, duration, attempt, lease_number, stream, .. } = grant;
-                (job, lease_hex(grant.lease), ends.0, duration, attempt, lease_number, stream)
+                let Grant { queue, job, ends, duration, attempt, lease_number, stream, .. } = grant;
+                (job, lease_hex(grant.lease), ends.0, duration, attempt, lease_number, stream, queue.0)
             })
             .collect();
         let jobs: Vec<i64> = grants.iter().map(|grant| grant.job).collect();
         let leave = filled(include_str!("sql/leave_ready.sql"), &[&literal(&list(&places)?)?])?;
-        let lease = filled(include_str!("sql/claim_grant.sql"), &[&queue.0.to_string(), &literal(&list(&leases)?)?])?;
+        let lease = filled(include_str!("sql/claim_grant.sql"), &[&literal(&list(&leases)?)?])?;
         let read = filled(include_str!("sql/claim_jobs.sql"), &[&literal(&list(&jobs)?)?])?;
         let [left, leased, rows] = self.answers(caller, [&leave, &lease, &read]).await?;
         let (rows, expected) = (rows.rows, grants.len() as u64);
@@ -182,6 +194,14 @@ impl MysqlSession {
     }
 }
 
+/// Asks in which tiers of a claim's queue something is ready.
+fn tiers_of(claim: &Claim) -> Result<String, EngineError> {
+    let floors: Vec<String> = (0..=9).map(|tier| floor(claim, tier).0.to_string()).collect();
+    let queue = claim.queue.0.to_string();
+    let values: Vec<&str> = floors.iter().flat_map(|floor| [queue.as_str(), floor]).collect();
+    filled(include_str!("sql/claim_tiers.sql"), &values)
+}
+
 /// Where ready jobs of a tier begin.
 fn floor(claim: &Claim, tier: u8) -> Timestamp {
     claim.floors[usize::from(9 - tier)]
@@ -192,6 +212,7 @@ fn claimed_job(row: &MySqlRow, grants: &HashMap<i64, Grant>) -> Result<ClaimedJo
     let grant = grants.get(&id).ok_or_else(|| EngineError::Bug("a job that was not claimed".into()))?;
     Ok(ClaimedJob {
         job: JobId(id),
+        queue: grant.queue,
         lease: grant.lease,
         payload: column::<Vec<u8>>(row, "payload")?.into(),
         content_type: column(row, "content_type")?,

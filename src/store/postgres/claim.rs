@@ -12,7 +12,7 @@ use super::{
 use crate::{
     model::{Caller, JobId, LeaseId, QueueId, time::micros},
     store::{
-        engine::{Claim, ClaimedJob, Claiming, LeaseRef, LookSpot, Sighting},
+        engine::{Claim, ClaimedJob, Claiming, LeaseRef, LookSpot, Sighting, Slot},
         error::EngineError,
     },
 };
@@ -24,18 +24,20 @@ const GIVE_BACK_UNSEEN: &str = include_str!("sql/give_back_unseen.sql");
 
 #[async_trait]
 impl Claiming for PgSession {
-    async fn claim(&mut self, caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedJob>, EngineError> {
-        if claim.slots.is_empty() {
+    async fn claim(&mut self, caller: &Caller, claims: &[Claim]) -> Result<Vec<ClaimedJob>, EngineError> {
+        let slots: Vec<&Slot> = claims.iter().flat_map(|claim| &claim.slots).collect();
+        if slots.is_empty() {
             return Ok(Vec::new());
         }
-        let wanted: i64 = narrow(claim.slots.len(), "claim", "slots")?;
+        let wanted: Vec<i64> =
+            claims.iter().map(|claim| narrow(claim.slots.len(), "claim", "slots")).collect::<Result<_, _>>()?;
         let arguments = Args::new()
-            .with(claim.queue.0)
-            .with(claim.floors.map(Moment).to_vec())
-            .with(claim.slots.iter().map(|slot| uuid(slot.lease)).collect::<Vec<_>>())
-            .with(claim.slots.iter().map(|slot| micros(slot.duration)).collect::<Vec<_>>())
+            .with(claims.iter().map(|claim| claim.queue.0).collect::<Vec<_>>())
             .with(wanted)
-            .with(claim.slots.iter().map(|slot| slot.stream.to_bits()).collect::<Vec<_>>())
+            .with(claims.iter().flat_map(|claim| claim.floors.map(Moment)).collect::<Vec<_>>())
+            .with(slots.iter().map(|slot| uuid(slot.lease)).collect::<Vec<_>>())
+            .with(slots.iter().map(|slot| micros(slot.duration)).collect::<Vec<_>>())
+            .with(slots.iter().map(|slot| slot.stream.to_bits()).collect::<Vec<_>>())
             .with(self.unflushed_claims);
         let rows = self.rows(caller, CLAIM, arguments).await?;
         rows.iter().map(claimed).collect()
@@ -82,6 +84,7 @@ fn claimed(row: &PgRow) -> Result<ClaimedJob, EngineError> {
     let mut row = InOrder::of(row, "job");
     Ok(ClaimedJob {
         job: JobId(row.take("id")?),
+        queue: QueueId(row.take("queue_id")?),
         lease: LeaseId(row.take::<Uuid>("lease_id")?.as_u128()),
         payload: Bytes::copy_from_slice(row.take("payload")?),
         content_type: row.take("content_type")?,

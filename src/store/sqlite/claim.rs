@@ -19,9 +19,9 @@ use crate::{
 
 #[async_trait]
 impl Claiming for SqliteSession {
-    async fn claim(&mut self, caller: &Caller, claim: &Claim) -> Result<Vec<ClaimedJob>, EngineError> {
+    async fn claim(&mut self, caller: &Caller, claims: &[Claim]) -> Result<Vec<ClaimedJob>, EngineError> {
         let now = self.begin(caller).await?;
-        let claimed = self.lease_ready(caller, claim, now).await;
+        let claimed = self.lease_ready(caller, claims, now).await;
         self.end(caller, now, claimed).await
     }
 
@@ -64,28 +64,27 @@ impl SqliteSession {
     async fn lease_ready(
         &mut self,
         caller: &Caller,
-        claim: &Claim,
+        claims: &[Claim],
         now: Timestamp,
     ) -> Result<Vec<ClaimedJob>, EngineError> {
-        let floors = claim.floors.map(|floor| floor.0);
-        let find = self
-            .statement(caller, include_str!("sql/claim_ready.sql"))
-            .bind(claim.queue.0)
-            .bind(now.0)
-            .bind(list(&floors)?)
-            .bind(i64::try_from(claim.slots.len()).unwrap_or(i64::MAX));
-        let ready = self.read(find).await?;
-        if ready.is_empty() {
+        let mut grants: Vec<(i64, String, i64, i64, i64)> = Vec::new();
+        for claim in claims {
+            let floors = claim.floors.map(|floor| floor.0);
+            let find = self
+                .statement(caller, include_str!("sql/claim_ready.sql"))
+                .bind(claim.queue.0)
+                .bind(now.0)
+                .bind(list(&floors)?)
+                .bind(i64::try_from(claim.slots.len()).unwrap_or(i64::MAX));
+            for (row, slot) in self.read(find).await?.iter().zip(&claim.slots) {
+                let until = now.plus(slot.duration);
+                let (lease, stream) = (lease_hex(slot.lease), slot.stream.to_bits());
+                grants.push((column(row, "id")?, lease, until.0, until.0 - now.0, stream));
+            }
+        }
+        if grants.is_empty() {
             return Ok(Vec::new());
         }
-        let grants: Vec<(i64, String, i64, i64, i64)> = ready
-            .iter()
-            .zip(&claim.slots)
-            .map(|(row, slot)| {
-                let until = now.plus(slot.duration);
-                Ok((column(row, "id")?, lease_hex(slot.lease), until.0, until.0 - now.0, slot.stream.to_bits()))
-            })
-            .collect::<Result<_, EngineError>>()?;
         let grant = self.statement(caller, include_str!("sql/claim.sql")).bind(list(&grants)?);
         self.change_returning(grant).await?.iter().map(claimed_job).collect()
     }
@@ -150,6 +149,7 @@ type Unsent = (i64, bool, Option<FreedKey>);
 fn claimed_job(row: &SqliteRow) -> Result<ClaimedJob, EngineError> {
     Ok(ClaimedJob {
         job: JobId(column(row, "id")?),
+        queue: QueueId(narrow(row, "queue_id")?),
         lease: lease(row, "lease_id")?,
         payload: column::<Vec<u8>>(row, "payload")?.into(),
         content_type: column(row, "content_type")?,

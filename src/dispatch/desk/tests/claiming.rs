@@ -1,8 +1,10 @@
 //! What is claimed, for whom, and in how many statements.
 
+use std::time::Duration;
+
 use super::world::{Received, World, queue, spec};
 use crate::dispatch::desk::Act;
-use crate::model::{Caller, QueueId};
+use crate::model::{Caller, QueueId, StreamNumber};
 
 #[test]
 fn a_job_enqueued_here_is_sent_at_once() {
@@ -84,6 +86,72 @@ fn callers_claim_apart() {
     assert!(world.claims.len() >= 2);
 }
 
+/// Queues that all become hot at once, each with so many jobs and a stream of its own.
+fn many_hot_queues(queues: usize, jobs: usize) -> (World, Vec<StreamNumber>) {
+    let names: Vec<String> = (0..queues).map(|n| format!("q{n}")).collect();
+    let mut world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let streams = names.iter().map(|name| world.open(spec(&[name], 500))).collect();
+    world.run();
+    world.hold = true;
+    for (name, id) in names.iter().zip(1..) {
+        world.store(name, jobs, 10);
+        world.mail.ready.insert(QueueId(id), jobs);
+    }
+    world.turn();
+    (world, streams)
+}
+
+/// Queues and slots of each statement that claims.
+fn statements(world: &World) -> Vec<(usize, usize)> {
+    let of = |act: &Act| match act {
+        Act::Claim { claims, .. } => Some((claims.len(), claims.iter().map(|claim| claim.slots.len()).sum())),
+        _ => None,
+    };
+    world.held.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_callers_hot_queues_are_claimed_with_one_statement() {
+    let (mut world, streams) = many_hot_queues(20, 3);
+    assert_eq!(statements(&world), [(20, 20 * 16)]);
+    world.let_go();
+    for stream in streams {
+        assert_eq!(world.read(stream).jobs.len(), 3, "each stream has the jobs of its queue");
+    }
+}
+
+#[test]
+fn one_statement_claims_from_few_queues_and_for_few_jobs() {
+    let (mut world, _) = many_hot_queues(100, 1);
+    assert_eq!(statements(&world).iter().map(|(queues, _)| *queues).collect::<Vec<_>>(), [32, 32, 32, 4]);
+    world.let_go();
+    assert_eq!(world.leased(), 100);
+
+    let (mut world, _) = many_hot_queues(8, 400);
+    world.let_go();
+    world.hold = true;
+    for id in 1..=8 {
+        world.mail.ready.insert(QueueId(id), 400);
+    }
+    world.turn();
+    for (_, slots) in statements(&world) {
+        assert!(slots <= 1_000, "{slots} slots in one statement");
+    }
+}
+
+#[test]
+fn after_a_statement_that_failed_each_of_its_queues_is_claimed_from_again() {
+    let (mut world, streams) = many_hot_queues(5, 2);
+    world.away = true;
+    world.let_go();
+    assert_eq!(world.leased(), 0);
+    world.away = false;
+    world.pass(Duration::from_secs(10));
+    for stream in streams {
+        assert_eq!(world.read(stream).jobs.len(), 2);
+    }
+}
+
 #[test]
 fn frames_stay_within_their_bound() {
     let mut world = World::new(&["q"]);
@@ -151,5 +219,7 @@ fn a_cap_that_goes_lets_all_claims_begin() {
     assert_eq!(world.held.len(), 1);
     world.desk.set_claims_at_most(std::collections::HashMap::new());
     world.turn();
-    assert_eq!(world.held.len(), 3);
+    assert_eq!(world.held.len(), 2, "those that waited go with one statement");
+    world.let_go();
+    assert_eq!(world.leased(), 3);
 }

@@ -26,6 +26,7 @@ impl World {
             row.attempts += 1;
             ClaimedJob {
                 job: *job,
+                queue: row.queue,
                 lease: slot.lease,
                 payload: Bytes::from(vec![0; row.payload]),
                 content_type: String::new(),

@@ -344,9 +344,10 @@ impl World {
     fn act(&mut self, act: Act) {
         let away = || Failure::not_applied(Reason::DatabaseUnavailable, "away");
         match act {
-            Act::Claim { number, claim, .. } => {
-                self.claims.push((claim.queue, claim.slots.len()));
-                let result = if self.away { Err(away()) } else { Ok(self.claim(&claim)) };
+            Act::Claim { number, claims, .. } => {
+                self.claims.extend(claims.iter().map(|claim| (claim.queue, claim.slots.len())));
+                let claimed = |world: &mut Self| claims.iter().flat_map(|claim| world.claim(claim)).collect();
+                let result = if self.away { Err(away()) } else { Ok(claimed(self)) };
                 self.done.push(Done::Claim { number, result });
             }
             Act::GiveBack(returned) => {

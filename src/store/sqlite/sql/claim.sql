@@ -7,5 +7,5 @@ update job set
 from json_each(?1) slot
 where job.id = slot.value ->> 0
 returning
-    id, lease_id, payload, content_type, headers, priority, attempt, max_attempts, lease_number, enqueued_at, lease_until,
+    id, queue_id, lease_id, payload, content_type, headers, priority, attempt, max_attempts, lease_number, enqueued_at, lease_until,
     available_at, ready_at, ordering_key, idempotency_key, last_error, traceparent, tracestate
