@@ -61,9 +61,9 @@ async fn a_claim_locks_one_row_for_each_job_that_it_takes_and_no_gap() {
     let grants: Vec<String> = rows
         .iter()
         .enumerate()
-        .map(|(n, row)| format!("[{},\"{n:032x}\",{},1,1,1,null]", row.get::<i64, _>("id"), i64::MAX))
+        .map(|(n, row)| format!("[{},\"{n:032x}\",{},1,1,1,null,{}]", row.get::<i64, _>("id"), i64::MAX, queue.0))
         .collect();
-    let grant = sqlx::query(GRANT).bind(queue.0).bind(format!("[{}]", grants.join(",")));
+    let grant = sqlx::query(GRANT).bind(format!("[{}]", grants.join(",")));
     claimer.execute(grant).await.expect("granted");
     let rows_locked = locked(&mut watcher, number).await;
     assert!(rows_locked <= 2 * TAKEN, "{rows_locked} rows");
