@@ -42,8 +42,10 @@ fn main() -> ExitCode {
     let clients = ("clients", "64", "Clients that flood, each with one Enqueue after the other");
     let batch = ("batch", "10", "Jobs of one of their Enqueues");
     let rounds = ("rounds", "3", "Rounds of all phases, of which the medians count");
+    let commit =
+        ("commit", "0", "Microseconds that the server waits with each commit, as for a slower disk or a standby");
     let about = "Measures one caller's Acks while another one floods the broker with Enqueues";
-    let options = Options::parse(about, &[seconds, clients, batch, rounds]);
+    let options = Options::parse(about, &[seconds, clients, batch, rounds, commit]);
     options.run(measure(&options))
 }
 
@@ -59,17 +61,26 @@ struct Phase {
 }
 
 async fn measure(options: &Options) -> Outcome<()> {
+    let commit = format!("commit_delay={}", options.number("commit"));
     let settings = [
         "min_wal_size=4GB",
         "max_wal_size=8GB",
         "checkpoint_timeout=1h",
         "shared_buffers=512MB",
         "max_connections=200",
+        // With nobody else in a transaction too.
+        "commit_siblings=0",
+        commit.as_str(),
     ];
     let postgres = Postgres::start(options.bindir(), &settings).await?;
     postgres.age_log().await?;
     println!("{}", figures::machine());
-    println!("{}, fsync on; one Ack each {} ms, medians of rounds", postgres.version().await?, PAUSE.as_millis());
+    println!(
+        "{}, fsync on, each commit {} µs later; one Ack each {} ms, medians of rounds",
+        postgres.version().await?,
+        options.number("commit"),
+        PAUSE.as_millis()
+    );
     let phases = [("alone", None, false), ("flood", None, true), ("flood, one lane", Some(1), true)];
     let broker = Broker::start(options.broker(), &postgres.create_database("flood")?, &[]).await?;
     let mut results = vec![Phase::default(); phases.len()];
