@@ -34,8 +34,8 @@ struct Idle<W> {
     lane: usize,
     role: LaneRole,
     wake: W,
-    /// It wakes by itself when gathered requests may leave.
-    armed: bool,
+    /// When it wakes by itself, as gathered requests may leave.
+    armed: Option<Instant>,
 }
 
 impl<W: Wakes> Crew<W> {
@@ -49,7 +49,7 @@ impl<W: Wakes> Crew<W> {
     }
 
     /// A lane has nothing to do.
-    pub(super) fn rest(&mut self, lane: usize, role: LaneRole, wake: W, armed: bool) {
+    pub(super) fn rest(&mut self, lane: usize, role: LaneRole, wake: W, armed: Option<Instant>) {
         self.idle.push(Idle { lane, role, wake, armed });
     }
 
@@ -77,9 +77,9 @@ impl<W: Wakes> Crew<W> {
         self.coming.retain(|(coming, _)| *coming != lane);
     }
 
-    /// Whether an idle lane that takes this kind wakes by itself when gathered requests may leave.
-    pub(super) fn is_armed(&self, kind: Kind) -> bool {
-        self.idle.iter().any(|idle| idle.armed && kind.suits(idle.role))
+    /// Whether an idle lane that takes this kind wakes by itself at `at`, when gathered requests may leave, or before.
+    pub(super) fn is_armed(&self, kind: Kind, at: Instant) -> bool {
+        self.idle.iter().any(|idle| idle.armed.is_some_and(|armed| armed <= at) && kind.suits(idle.role))
     }
 
     /// Wakes the idle lane with the fewest other uses; of several, the one that was used last.

@@ -175,14 +175,14 @@ impl Lanes {
         if state.closed {
             return Err(Failure::not_applied(Reason::Draining, "this replica is going away; use another one"));
         }
-        let gathers = state.line.gathers(caller, kind, now);
+        let gathers_until = state.line.gathers_until(caller, kind, now);
         state.line.push(caller, request).map_err(|_| {
             Failure::not_applied(
                 Reason::Overloaded,
                 "more requests wait for a database connection than may; try again later",
             )
         })?;
-        let armed = gathers && state.crew.is_armed(kind);
+        let armed = gathers_until.is_some_and(|at| state.crew.is_armed(kind, at));
         if !armed && !state.line.is_capped(caller, kind) {
             state.crew.wake_for(kind);
         }
@@ -221,7 +221,7 @@ impl Lanes {
                     }
                     Next::Nothing { .. } if state.closed => return Work::End,
                     Next::Nothing { again_at } => {
-                        state.crew.rest(lane, role, Arc::clone(wake), again_at.is_some());
+                        state.crew.rest(lane, role, Arc::clone(wake), again_at);
                         again_at
                     }
                 }

@@ -2,8 +2,8 @@
 //!
 //! Fair between callers by the time for which they held lanes: the caller that held them least goes first, among equals the
 //! one that waits longest. Within a caller the oldest request goes first, together with as many of its kind as fit into one
-//! statement. While statements of a kind are under way for a caller, further requests of that kind gather, so that batches
-//! form by themselves and an idle broker adds no latency. Bounded in requests and bytes. No I/O and no clock: instants are
+//! statement. While a statement of a kind has just begun for a caller, or two are under way, further requests of that kind
+//! gather, so that batches form by themselves and an idle broker adds no latency. Bounded in requests and bytes. No I/O and no clock: instants are
 //! handed in.
 //!
 //! A caller with a budget of lanes gets no further one while it holds that many; the last one is for settling. One with a share
@@ -38,7 +38,10 @@ pub struct LineOptions {
     pub merged_items: usize,
     /// Bytes of one merged statement.
     pub merged_bytes: usize,
-    /// Statements of one kind and caller under way at which further ones gather.
+    /// While a statement of their kind and caller is under way that began less than this ago, further ones gather: where commits
+    /// are quick they do so until it ends, where they are slow the next one follows it at a distance.
+    pub gather_behind: Duration,
+    /// Statements of one kind and caller under way at which further ones gather in any case.
     pub gather_at: usize,
     /// A statement older than this no longer makes others gather: it waits for something of its own.
     pub gather_for: Duration,
@@ -51,6 +54,7 @@ impl Default for LineOptions {
             max_bytes: 64 << 20,
             merged_items: 1_000,
             merged_bytes: 4 << 20,
+            gather_behind: Duration::from_millis(2),
             gather_at: 2,
             gather_for: Duration::from_millis(50),
         }
@@ -159,9 +163,9 @@ impl<R: Queued> Line<R> {
         Ok(())
     }
 
-    /// Whether a request of this kind, pushed now, waits for others to gather with it.
-    pub(super) fn gathers(&self, caller: &Caller, kind: Kind, now: Instant) -> bool {
-        self.places.get(caller).is_some_and(|place| place.gathers_until(kind, now, &self.options).is_some())
+    /// Until when a request of this kind, pushed now, waits for others to gather with it, where it does.
+    pub(super) fn gathers_until(&self, caller: &Caller, kind: Kind, now: Instant) -> Option<Instant> {
+        self.places.get(caller)?.gathers_until(kind, now, &self.options)
     }
 
     /// Whether the caller's cap keeps requests of this kind from every lane, until it holds fewer.

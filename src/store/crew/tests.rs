@@ -90,10 +90,10 @@ impl World {
     fn push(&mut self, caller: &str, kind: Kind) {
         self.now += Duration::from_micros(1);
         let caller = Caller::parse(caller).expect("a name");
-        let gathers = self.line.gathers(&caller, kind, self.now);
+        let gathers_until = self.line.gathers_until(&caller, kind, self.now);
         self.line.push(&caller, Ask(kind, self.now)).expect("room");
         self.pushed += 1;
-        let armed = gathers && self.crew.is_armed(kind);
+        let armed = gathers_until.is_some_and(|at| self.crew.is_armed(kind, at));
         if !armed && !self.line.is_capped(&caller, kind) {
             self.crew.wake_for(kind);
         }
@@ -117,7 +117,7 @@ impl World {
                         Doing::Works(batch)
                     }
                     Next::Nothing { again_at } => {
-                        self.crew.rest(at, role, self.lanes[at].bell.clone(), again_at.is_some());
+                        self.crew.rest(at, role, self.lanes[at].bell.clone(), again_at);
                         Doing::Resting(again_at)
                     }
                 };

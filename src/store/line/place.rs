@@ -139,16 +139,17 @@ impl<R: Queued> Place<R> {
         if !kind.merges() {
             return None;
         }
-        let young = |&&at: &&Instant| now.saturating_duration_since(at) < options.gather_for;
-        let under_way = &self.under_way[kind as usize];
-        if under_way.iter().filter(young).count() < options.gather_at {
-            return None;
-        }
+        let under_way = self.under_way[kind as usize].iter();
+        let young: Vec<Instant> =
+            under_way.copied().filter(|&at| now.saturating_duration_since(at) < options.gather_for).collect();
+        let behind = young.iter().max().map(|&newest| newest + options.gather_behind).filter(|&at| at > now);
+        let crowded = young.iter().min().filter(|_| young.len() >= options.gather_at);
+        let until = behind.max(crowded.map(|&oldest| oldest + options.gather_for))?;
         let mut gathered = 0;
         let full = self.waiting[kind as usize].iter().any(|request| {
             gathered += request.items();
             gathered >= options.merged_items / 2
         });
-        if full { None } else { under_way.iter().filter(young).min().map(|&at| at + options.gather_for) }
+        (!full).then_some(until)
     }
 }

@@ -16,7 +16,7 @@ fn share(part: f64) -> Cap {
 
 /// A line in which nothing merges or gathers, so that each request is a statement of its own.
 fn scene(caps: &[(&str, Cap)]) -> Scene {
-    let mut scene = Scene::new(LineOptions { merged_items: 1, gather_at: usize::MAX, ..LineOptions::default() });
+    let mut scene = Scene::new(LineOptions { merged_items: 1, ..never_gather() });
     scene.line.set_caps(caps.iter().map(|(name, cap)| (caller(name), *cap)).collect());
     scene
 }

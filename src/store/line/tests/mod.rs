@@ -54,6 +54,10 @@ impl Scene {
     }
 }
 
+fn never_gather() -> LineOptions {
+    LineOptions { gather_behind: Duration::ZERO, gather_at: usize::MAX, ..LineOptions::default() }
+}
+
 #[test]
 fn requests_of_one_kind_and_caller_leave_as_one_statement() {
     let mut scene = Scene::new(LineOptions::default());
@@ -91,6 +95,26 @@ fn requests_gather_while_statements_of_their_kind_are_under_way() {
 }
 
 #[test]
+fn a_second_statement_follows_a_slow_first_one_at_a_distance_and_a_third_waits() {
+    let mut scene = Scene::new(LineOptions::default());
+    let mut begun = Vec::new();
+    for distance in [0, 2] {
+        scene.now += Duration::from_millis(distance);
+        scene.push("a", Kind::Enqueue, 1).expect("room");
+        begun.push(scene.next(LaneRole::Any).expect("none has just begun"));
+        scene.push("a", Kind::Enqueue, 1).expect("room");
+        let Next::Nothing { again_at: Some(at) } = scene.line.next(LaneRole::Any, scene.now) else {
+            panic!("it waits")
+        };
+        assert_eq!(at, begun[0].taken_at + Duration::from_millis(if distance == 0 { 2 } else { 50 }));
+    }
+    scene.line.done(&begun[0].ended(), Duration::from_millis(2));
+    assert!(scene.next(LaneRole::Any).is_none(), "the second one has just begun");
+    scene.line.done(&begun[1].ended(), Duration::from_millis(1));
+    assert_eq!(scene.next(LaneRole::Any).expect("none is under way").requests.len(), 1);
+}
+
+#[test]
 fn a_stuck_statement_does_not_make_others_gather_for_ever() {
     let mut scene = Scene::new(LineOptions { gather_at: 1, ..LineOptions::default() });
     scene.push("a", Kind::Enqueue, 1).expect("room");
@@ -102,7 +126,7 @@ fn a_stuck_statement_does_not_make_others_gather_for_ever() {
 
 #[test]
 fn the_caller_that_held_lanes_least_goes_first() {
-    let mut scene = Scene::new(LineOptions { merged_items: 1, gather_at: usize::MAX, ..LineOptions::default() });
+    let mut scene = Scene::new(LineOptions { merged_items: 1, ..never_gather() });
     for _ in 0..100 {
         scene.push("flood", Kind::Enqueue, 1).expect("room");
     }
