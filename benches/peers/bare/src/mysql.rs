@@ -86,14 +86,18 @@ impl Peer for Bare {
 async fn claim_and_delete(mut connection: PoolConnection<MySql>, batch: i64, handled: &Handled) -> Outcome<()> {
     while !handled.is_done() {
         let token: [u8; 16] = rand::random();
-        let jobs = claim(&mut connection, batch, token).await?;
-        if !jobs.is_empty() {
-            let text = format!("delete from job where id in ({}) and token = ?", places(jobs.len()));
-            let mut delete = sqlx::query(AssertSqlSafe(text));
-            for (id, _) in &jobs {
-                delete = delete.bind(*id);
+        let jobs = loop {
+            match claim(&mut connection, batch, token).await {
+                Err(error) if is_deadlock(&*error) => {}
+                ended => break ended?,
             }
-            delete.bind(token.to_vec()).execute(&mut *connection).await?;
+        };
+        if !jobs.is_empty() {
+            while let Err(error) = delete(&mut connection, &jobs, token).await {
+                if !is_deadlock(&*error) {
+                    return Err(error);
+                }
+            }
             handled.handle(jobs.iter().map(|(_, payload)| payload.as_slice()));
         }
     }
@@ -118,6 +122,23 @@ async fn claim(connection: &mut MySqlConnection, batch: i64, token: [u8; 16]) ->
     }
     transaction.commit().await?;
     Ok(jobs)
+}
+
+async fn delete(connection: &mut MySqlConnection, jobs: &[(i64, Vec<u8>)], token: [u8; 16]) -> Outcome<()> {
+    let text = format!("delete from job where id in ({}) and token = ?", places(jobs.len()));
+    let mut delete = sqlx::query(AssertSqlSafe(text));
+    for (id, _) in jobs {
+        delete = delete.bind(*id);
+    }
+    delete.bind(token.to_vec()).execute(connection).await?;
+    Ok(())
+}
+
+/// Whether the server ended the transaction because others waited for it as it for them. A table with an index on its status meets
+/// that now and then; whoever works on one tries again.
+fn is_deadlock(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let database = error.downcast_ref::<sqlx::Error>().and_then(sqlx::Error::as_database_error);
+    database.is_some_and(|error| error.code().as_deref() == Some("40001"))
 }
 
 fn places(count: usize) -> String {
